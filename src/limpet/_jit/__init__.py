@@ -1,1 +1,1 @@
-"""How kernels are compiled, and the arithmetic that they share: SIMD lanes, exp and log, sorting."""
+"""Compilation of kernels, and arithmetic that they share: SIMD lanes, exp and log, sorting."""

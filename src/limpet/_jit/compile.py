@@ -1,20 +1,20 @@
-"""How kernels are compiled, cached between processes, and called with little overhead.
+"""Compile kernels, cache them between processes, and call them with little overhead.
 
-A kernel's pieces are plain functions (`@kernel`), which stay callable from Python; `compiled` makes the entry
-points out of them. Numba's own file cache keeps the result, in the package's folder or, where that is read-only,
-in the user's cache. Numba looks only at the file of the entry point to see whether a cached result is stale;
-`fingerprint` adds everything it is made of, so that an edit to a model is never answered by yesterday's code.
+A kernel is a plain function (`@kernel`), which remains callable from Python; `jit_entry_point` compiles the entry
+points that call kernels. Numba's file cache stores the result, in the package's folder or, if that is read-only, in
+the user's cache. Numba checks only the file of the entry point to decide whether a cached result is stale;
+`source_fingerprint` adds all sources of the kernels, so that an edit to a model never runs stale code.
 
-Numba also looks at the variables that an entry point encloses: plain functions of a module by their name, functions
-made inside another one by their code. A compiled function or an intrinsic among them carries a number that is new in
-every process, and nothing would ever be found in the cache: a piece must be a `@kernel`, never an `@njit` function.
+Numba's cache key includes the variables that an entry point encloses: plain functions of a module by name, nested
+functions by their code. A compiled function or an intrinsic among them carries a number that is new in every process,
+which would make every look-up a miss: a kernel must be marked with `@kernel`, never with `@njit`.
 
-Numba numbers the cached results of one entry point, and processes that compile different models of the same make at the
-same time may take the same number: later one would be given the other's machine code. `named_apart` gives every one
-files of its own.
+Numba numbers the cached results of one entry point, and processes that compile different models of the same family at
+the same time may take the same number: one of them would later load the other's machine code. `uniquify_cache_name`
+gives each entry point separate files.
 
-What Numba tells functions apart by depends on whether Python had compiled their file before: the first process on new
-sources and the second would each compile every kernel. `as_read_from_file` makes them look the same.
+Numba's key of a function depends on whether Python had compiled its file before: the first process on new sources and
+the second would each compile every kernel. `normalize_code_object` makes the keys equal.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from numba.core.serialize import dumps
 from numba.core.typed_passes import NativeLowering
 from numba.extending import register_jitable
 
-# Pieces of compiled code: functions that are only ever inlined into others.
+# Kernels are only ever inlined into entry points.
 #
-# Numba makes every function ready to be called by itself: it optimises it together with all that it calls, and writes its
-# machine code. For a kernel of a kernel of a kernel that is done again at each level, and none of it is used: what
-# runs is the entry point, which is optimised as a whole. A piece is translated for LLVM and left at that.
+# Numba prepares every function for separate calls: it optimizes it with all its callees and emits machine code. For
+# nested kernels this is repeated at each level and never used, because the entry point is optimized as a whole. A
+# kernel is therefore lowered to LLVM and not compiled further.
 
 
 class _UnoptimizedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code to be linked into other code, which will be optimised there."""
+    """Code that is linked into an entry point and optimized there."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -64,22 +64,22 @@ class _LowerKernel(NativeLowering):  # type: ignore[misc]
     _name = "lower_kernel"
 
     def run_pass(self, state: Any) -> bool:
-        """Translates, and makes it known to compiled code that calls it."""
+        """Lower the function and register it for the compiled code that calls it."""
         state.library = _UnoptimizedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
         lowered = state["cr"]
-        name: Any = [].append  # what Numba knows it by: it must be a builtin, and every list has one of its own
+        name: Any = [].append  # Numba's key: it must be a builtin, and each list has a separate one
         state.targetctx.insert_user_function(name, lowered.fndesc, [state.library])
         state["cr"] = _LowerResult(lowered.fndesc, lowered.call_helper, cfunc=name, env=lowered.env)
         return True
 
 
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
-    """How a kernel is compiled."""
+    """Numba's compiler with the last step replaced."""
 
     def define_pipelines(self) -> list[Any]:
-        """Numba's own way, up to the last step."""
+        """Return the default pipeline with kernels only lowered."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.passes = [
             (_LowerKernel if pass_ is NativeLowering else pass_, reason) for pass_, reason in manager.passes
@@ -94,10 +94,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function) -> Function:
-    """Marks a plain function as one that compiled code may call.
+    """Mark a plain function as callable from compiled code.
 
-    It is inlined into its caller, always: a call that passes flat arrays costs more than what most kernels do. It
-    remains a plain function for Python, where it can be called unless it uses `elementary.exp`, `log` or `fma`.
+    It is always inlined into its caller: a call that passes flat arrays costs more than most kernels do. It remains
+    callable from Python, unless it uses `exp`, `log` or `fma` of `limpet._jit.math`.
     """
     normalize_code_object(function)
     jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)(
@@ -108,17 +108,17 @@ def kernel(function: Function) -> Function:
 
 
 def is_kernel(function: Any) -> bool:
-    """Whether compiled code may call this function."""
+    """Return whether compiled code may call a function."""
     return getattr(function, "is_kernel", False)
 
 
 def jit_entry_point(
     function: Callable[..., Any], allocates: bool = False, releases_gil: bool = False
 ) -> Callable[..., Any]:
-    """Compiles an entry point at its first call, cached on disk where any folder can be written.
+    """Return an entry point that is compiled at its first call and cached on disk.
 
-    One that does not allocate is compiled without reference counts, which take more time than the arithmetic.
-    One that releases the interpreter's lock lets threads run several streams at once; it costs each call some 50 ns.
+    An entry point that does not allocate is compiled without reference counts, which take longer than the arithmetic.
+    One that releases the interpreter's lock lets threads run several streams at once, at 50 ns per call.
     No `fastmath`: it reorders sums, and equal streams would no longer give equal bits.
     """
     normalize_code_object(function)
@@ -126,31 +126,31 @@ def jit_entry_point(
     uniquify_cache_name(function)
     try:
         dispatcher: Callable[..., Any] = njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder to write to: neither the package's nor the user's
+    except RuntimeError:  # neither the package's folder nor the user's is writable
         _CompilationListener.is_cached = False
         dispatcher = njit(**options)(function)
     return dispatcher
 
 
 def normalize_code_object(function: Callable[..., Any]) -> None:
-    """Gives a function the code that it has where Python reads it from its file of bytecode.
+    """Give a function the code object that it has when read from a bytecode file.
 
-    Equal texts in it are one object or several; a digest of it depends on which, and the two ways differ.
+    Equal strings in it may be one object or several, and digests of the code depend on this.
     """
     function.__code__ = marshal.loads(marshal.dumps(function.__code__))
 
 
 def uniquify_cache_name(function: Callable[..., Any]) -> None:
-    """Puts a digest of what an entry point encloses into its name, of which Numba makes the names of its files."""
+    """Append a digest of the enclosed variables to the name, from which Numba forms file names."""
     if function.__closure__:
-        enclosed = dumps(tuple(cell.cell_contents for cell in function.__closure__))  # as Numba tells them apart
+        enclosed = dumps(tuple(cell.cell_contents for cell in function.__closure__))  # as in Numba's key
         function.__qualname__ += f"-{hashlib.sha256(enclosed).hexdigest()[:16]}"
 
 
 def unchecked_entry_point(dispatcher: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """The machine-code entry point for arguments of these types, without the type look-up of each call.
+    """Return the machine-code entry point for arguments of these types, without type look-up per call.
 
-    It saves about 80 ns a call. The caller must keep to the types (and contiguity) given here: nothing is checked.
+    It saves about 80 ns per call. Callers must pass the same types and contiguity: nothing is checked.
     """
     signature = tuple(typeof(argument) for argument in arguments)
     dispatcher.compile(signature)  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ def _file_digest(path: str) -> str:
 
 
 def _find_called_kernels(function: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """The kernels among the globals that a function names and the variables that it encloses."""
+    """Return the kernels among the globals and enclosed variables of a function."""
     code = getattr(function, "__code__", None)
     if code is None:
         return []
@@ -174,7 +174,7 @@ def _find_called_kernels(function: Callable[..., Any]) -> list[Callable[..., Any
 
 
 def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
-    """A digest of the source files that kernels are made of: limpet's own, and those of the given functions."""
+    """Return a digest of the sources of kernels: limpet's, and those of the given functions."""
     package = Path(__file__).parent.parent
     paths = {str(path) for subpackage in ("_jit", "core", "models") for path in (package / subpackage).rglob("*.py")}
     seen: set[Callable[..., Any]] = set()
@@ -185,13 +185,13 @@ def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
             seen.add(function)
             pending += _find_called_kernels(function)
             path = inspect.getsourcefile(function)
-            if path and os.path.isfile(path):  # a function typed into a console has no file; Numba hashes its code
+            if path and os.path.isfile(path):  # a function defined in a console has no file; Numba hashes its code
                 paths.add(path)
     return hashlib.sha256("".join(map(_file_digest, sorted(paths))).encode()).hexdigest()
 
 
 class _CompilationListener(event.Listener):  # type: ignore[misc]
-    """Says on standard error that the machine is compiling, once for each thing: a first call may take seconds."""
+    """Announce compilations on standard error, once per target: a first call may take seconds."""
 
     announced_targets: ClassVar[set[str]] = set()
     is_cached: ClassVar[bool] = True
@@ -202,18 +202,16 @@ class _CompilationListener(event.Listener):  # type: ignore[misc]
     def on_start(self, event: Any) -> None:
         if self.target not in self.announced_targets and not os.environ.get("LIMPET_QUIET"):
             self.announced_targets.add(self.target)
-            frequency = (
-                "once" if self.is_cached else "anew in each process: no cache can be written, set NUMBA_CACHE_DIR"
-            )
+            frequency = "once" if self.is_cached else "in each process: no folder is writable, set NUMBA_CACHE_DIR"
             sys.stderr.write(f"limpet: compiling {self.target} for this machine, {frequency} (some seconds) …\n")
             sys.stderr.flush()
 
     def on_end(self, event: Any) -> None:
-        """Nothing to say when it is done."""
+        """Ignore the end of a compilation."""
 
 
 @contextmanager
 def announce_compilation(target: str) -> Iterator[None]:
-    """Within this block a compilation (not a load from the cache) is announced."""
+    """Announce compilations, not loads from the cache, within a block."""
     with event.install_listener("numba:compile", _CompilationListener(target)):
         yield

@@ -2,7 +2,7 @@
 
 The libraries that `math.exp` and `math.log` call differ between systems in the last bit, and a loop that
 calls them cannot be vectorised. These are polynomials after the usual range reduction, correct to about one
-unit in the last place (`tests/test_elementary.py` holds them to 4e-16 relative), without branches.
+unit in the last place (`tests/jit/test_math.py` checks 4e-16 relative), without branches.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_EXP_ARGUMENT = 709.0
 
 @intrinsic  # type: ignore[untyped-decorator]
 def float_to_bits(typing_context: Any, x: Any) -> Any:
-    """The 64 bits of a float64, as an integer."""
+    """Return the 64 bits of a float64 as an integer."""
     result, source = (int_lanes, float_lanes) if x is float_lanes else (types.int64, types.float64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -41,7 +41,7 @@ def float_to_bits(typing_context: Any, x: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def bits_to_float(typing_context: Any, bits: Any) -> Any:
-    """The float64 that has these 64 bits."""
+    """Return the float64 with these 64 bits."""
     result, source = (float_lanes, int_lanes) if bits is int_lanes else (types.float64, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -52,7 +52,7 @@ def bits_to_float(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fma_intrinsic(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
-    """a·b + c, rounded once: one instruction where the machine has it, the same bits where it has not."""
+    """Return a·b + c, rounded once: an instruction of the processor or equal bits without it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return llvm_call(builder, "llvm.fma", arguments)
@@ -63,34 +63,34 @@ def fma_intrinsic(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 @kernel
 def fma(a: float, b: float, c: float) -> float:
-    """a·b + c, rounded once. (An intrinsic in itself would keep what uses it out of the cache: see `compiling`.)"""
+    """Return a·b + c, rounded once. (Callers of a bare intrinsic are never cached: see `compile`.)"""
     return fma_intrinsic(a, b, c)
 
 
 @kernel
 def maximum(x: float, lower: float) -> float:
-    """The larger of the two, without a branch."""
+    """Return the larger of two numbers, without a branch."""
     return select(x > lower, x, lower)
 
 
 @kernel
 def minimum(x: float, upper: float) -> float:
-    """The smaller of the two, without a branch."""
+    """Return the smaller of two numbers, without a branch."""
     return select(x < upper, x, upper)
 
 
 @kernel
 def averaging_step(n: float, min_step: float) -> float:
-    """1/n, as long as it is above the smallest step: the mean of n points, then an average that forgets.
+    """Return max(1/n, min_step): the mean of n points, then an exponential average.
 
-    The division is done only where it is needed: it would take as long as all the rest of an update.
+    The division is skipped where possible: it takes as long as the rest of an update.
     """
     return min_step if n * min_step >= 1.0 else 1.0 / n
 
 
 @kernel
 def exp(x: float) -> float:
-    """e^x: 2^n · e^r with |r| ≤ log(2)/2, e^r by a polynomial of degree 11 that interpolates at Chebyshev's points."""
+    """Return e^x = 2^n · e^r with |r| ≤ log(2)/2, e^r by Chebyshev interpolation of degree 11."""
     x = minimum(maximum(x, MIN_EXP_ARGUMENT), MAX_EXP_ARGUMENT)
     shifted = fma(x, LOG2_E, ROUNDING_SHIFT)
     power_of_two = bits_to_float((float_to_bits(shifted) << 52) + ONE_BITS)
@@ -114,7 +114,10 @@ def exp(x: float) -> float:
 
 @kernel
 def log(x: float) -> float:
-    """Natural logarithm of a positive, normal x: e·log 2 + log m with m in [√½, √2), as 2·artanh((m−1)/(m+1))."""
+    """Return the natural logarithm of a positive, normal x.
+
+    log x = e·log 2 + log m with m in [√½, √2), and log m = 2·artanh((m−1)/(m+1)).
+    """
     bits = float_to_bits(x)
     exponent = (bits - SQRT_HALF_BITS) >> 52
     f = bits_to_float(bits - (exponent << 52)) - 1.0

@@ -1,4 +1,4 @@
-"""Rows asked for ahead of time: memory takes as long to answer as a stream takes to learn a point."""
+"""Prefetch rows: memory latency is as long as the update of a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from limpet._jit.compile import kernel
 CACHE_LINE_FLOATS = 8  # numbers in a line of a processor's cache
 
 _IR_BYTE_POINTER, _IR_INT32 = ir.IntType(8).as_pointer(), ir.IntType(32)
-_PREFETCH_WRITE, _PREFETCH_LOCALITY, _PREFETCH_DATA_CACHE = 1, 3, 1  # what LLVM is told of it
+_PREFETCH_WRITE, _PREFETCH_LOCALITY, _PREFETCH_DATA_CACHE = 1, 3, 1  # arguments of LLVM's prefetch
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -41,5 +41,5 @@ def _prefetch(context: Any, states: Any, row: Any) -> Any:
 
 @kernel
 def prefetch_row(states: Any, row: int) -> None:
-    """The processor begins to fetch a row of the states, and goes on meanwhile."""
+    """Start fetching a row of the states without waiting for it."""
     _prefetch(states, row)

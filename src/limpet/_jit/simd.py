@@ -1,11 +1,11 @@
-"""Several streams side by side in one processor register: numbers that are `LANES` numbers at once.
+"""SIMD lanes: process `LANES` streams in one register with the source of the kernel for one stream.
 
-A kernel is written once, for one stream. Compiled for a float it learns one stream; compiled for *lanes* the same
-source learns `LANES` streams with the same operations on each, and so to the same bits. What is different: a lane
-cannot take a branch of its own. Kernels that serve both choose with `where` instead of `if`, and ask `any_of` and
-`all_of` before a branch that all lanes take together.
+A kernel is written once, for one stream. Compiled for a float it updates one stream; compiled for *lanes* the same
+source updates `LANES` streams with the same operations on each, and so with the same bits. The difference: lanes cannot
+branch separately. Kernels for both use `select` instead of `if`, and test `any_lane` and `all_lanes` before a branch
+that all lanes take together.
 
-For vectors of lanes see `scheme.columns`.
+For vectors of lanes see `limpet._jit.simd_transpose`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ INT_TO_FLOAT_SHIFT = 6755399441055744.0
 
 
 class _LanesType(types.Type):
-    """Lanes of one kind of element; floats and integers become lanes where they meet some."""
+    """Lanes of one element type; floats and integers are broadcast where they are combined with lanes."""
 
     def __init__(self, name: str, element: ir.Type, scalars: tuple[type, ...]) -> None:
         super().__init__(name=name)
         self.scalars, self.vector = scalars, ir.VectorType(element, LANES)
 
     def can_convert_from(self, context: Any, other: Any) -> Any:
-        """A single number goes to every lane."""
+        """Allow to broadcast a scalar to every lane."""
         return Conversion.safe if isinstance(other, self.scalars) else None
 
     def unify(self, context: Any, other: Any) -> Any:
-        """A variable that holds a number on one way and lanes on another holds lanes."""
+        """Return lanes for a variable that is a scalar on one path and lanes on another."""
         return self if isinstance(other, self.scalars) else None
 
 
@@ -58,7 +58,7 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _broadcast(builder: Any, number: Any) -> Any:
-    """The same number in every lane."""
+    """Return lanes that all hold the same number."""
     vector = ir.VectorType(number.type, LANES)
     first_lane = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -82,7 +82,7 @@ def _cast_to_bools(context: Any, builder: Any, source: Any, target: Any, value: 
 
 
 def llvm_call(builder: Any, name: str, arguments: Any, result: Any = None) -> Any:
-    """One of LLVM's own functions, for numbers or for lanes of them."""
+    """Call an LLVM intrinsic for scalars or lanes."""
     value_type = arguments[0].type
     element = getattr(value_type, "element", value_type)
     suffix = f"v{LANES}" if element is not value_type else ""
@@ -96,7 +96,7 @@ def llvm_call(builder: Any, name: str, arguments: Any, result: Any = None) -> An
 
 
 def _register_operation(function: Any, value_types: tuple[Any, ...], result: Any, generate: Callable[..., Any]) -> None:
-    """Lanes of these kinds may be given to the function; plain numbers beside them are spread."""
+    """Register a function for lanes of these types; scalar arguments are broadcast."""
 
     @infer_global(function)
     class Template(AbstractTemplate):  # type: ignore[misc]
@@ -116,7 +116,7 @@ def _register_operation(function: Any, value_types: tuple[Any, ...], result: Any
 
 
 def _scalar_types(value_type: Any) -> tuple[type, ...]:
-    """The plain numbers that may be given instead."""
+    """Return the scalar types accepted in place of lanes."""
     if isinstance(value_type, _LanesType):
         return value_type.scalars
     return (types.Float, types.Integer) if value_type is types.float64 else ()
@@ -150,7 +150,7 @@ def _register_arithmetic() -> None:
 
 
 def _integers_to_floats(builder: Any, x: Any) -> Any:
-    """Exact up to 2^51, by arithmetic: processors before AVX-512 have no instruction for it."""
+    """Convert integers up to 2^51 exactly, by arithmetic: only AVX-512 has an instruction for it."""
     bits = builder.add(x, _broadcast(builder, ir.Constant(IR_INT64, INT_TO_FLOAT_SHIFT_BITS)))
     shifted = builder.bitcast(bits, float_lanes.vector)
     return builder.fsub(shifted, _broadcast(builder, ir.Constant(IR_FLOAT64, INT_TO_FLOAT_SHIFT)))
@@ -163,17 +163,17 @@ _register_arithmetic()
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b; both are at hand already, so that no branch is needed."""
+    """Return a where the condition holds, else b, without a branch."""
     return a if condition else b
 
 
 def any_lane(condition: bool) -> bool:
-    """Whether it holds in any lane."""
+    """Return whether a condition holds in any lane."""
     return condition
 
 
 def all_lanes(condition: bool) -> bool:
-    """Whether it holds in every lane."""
+    """Return whether a condition holds in every lane."""
     return condition
 
 

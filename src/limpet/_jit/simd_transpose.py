@@ -1,7 +1,11 @@
-"""Numbers of one stream side by side: what is done to each of several numbers, done to all of them at once.
+"""Vectors of lanes: views, loads and stores, and transposition from and to rows of states.
 
-A logarithm of lanes takes as long as that of one number, and has the same bits in each (`scheme.lanes`). These are
-kernels, and not the intrinsics that they are made of, for the sake of Numba's cache: see `scheme.compiling`.
+`lane_view(block, offset)` is a vector whose entry i is the lanes block[offset + i·LANES : offset + (i + 1)·LANES]. It
+can be indexed and sliced like the flat vectors that kernels use: for a kernel it is a state, of `LANES` streams.
+
+Lanes also hold several numbers of one stream: a logarithm of lanes takes as long as that of one number, and has the
+same bits (`limpet._jit.simd`). Loads and stores are kernels around intrinsics for Numba's cache: see
+`limpet._jit.compile`.
 """
 
 from __future__ import annotations
@@ -21,14 +25,11 @@ from limpet._jit.compile import Vector, kernel
 from limpet._jit.math import log
 from limpet._jit.simd import IR_FLOAT64, IR_INT64, LANES, float_lanes
 
-# Vectors of lanes, and the way between them and the rows of a matrix of states.
-#
-# `columns(block, at)` is a vector whose entry i is the lanes block[at + i·LANES : at + (i + 1)·LANES]. It can be indexed
-# and cut like the flat vectors that kernels know: to them it is the state of a stream, of which there are `LANES`.
+# Vectors of lanes
 
 
 class _LaneViewType(types.Type):  # type: ignore[misc]
-    """Where a vector of lanes begins."""
+    """A pointer to a vector of lanes."""
 
     def __init__(self) -> None:
         super().__init__(name="limpet.columns")
@@ -45,7 +46,7 @@ class _LaneViewModel(models.PrimitiveModel):  # type: ignore[misc]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def lane_view(context: Any, block: Any, offset: Any) -> Any:
-    """The columns that begin at index `at` of a contiguous array of floats, which must outlive them."""
+    """Return a view of lanes from `offset` on, of a contiguous array that must outlive it."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         data = make_array(sig.args[0])(context, builder, arguments[0]).data
@@ -102,7 +103,7 @@ def _slice_view(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def store_mask(context: Any, array: Any, offset: Any, condition: Any) -> Any:
-    """1 or 0 for each lane, in an array of bytes from index `at` on."""
+    """Write 1 or 0 per lane to an array of bytes, from `offset` on."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         data = make_array(sig.args[0])(context, builder, arguments[0]).data
@@ -118,14 +119,14 @@ def store_mask(context: Any, array: Any, offset: Any, condition: Any) -> Any:
 
 # Rows and columns
 
-TILE_SIZE = 4  # rows and numbers that are turned over at once
+TILE_SIZE = 4  # rows and fields that are transposed at once
 _TILE_ROW = ir.VectorType(IR_FLOAT64, TILE_SIZE)
 _PAIR_SHUFFLES = ([0, 4, 2, 6], [1, 5, 3, 7])
 _HALF_SHUFFLES = ([0, 1, 4, 5], [2, 3, 6, 7])
 
 
 def _transpose_tile(builder: Any, rows: list[Any]) -> list[Any]:
-    """Four vectors of four numbers, turned over."""
+    """Transpose four vectors of four numbers."""
     mask_type = ir.VectorType(ir.IntType(32), TILE_SIZE)
 
     def shuffle(a: Any, b: Any, indices: list[int]) -> Any:
@@ -136,10 +137,10 @@ def _transpose_tile(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _make_transpose(to_columns: bool) -> Any:
-    """An intrinsic (states, streams, first, block, at, n, begin, end): the numbers begin … end − 1 of `LANES` rows of
-    the states, those named from streams[first] on, to the columns at block[at], or back.
+    """Make an intrinsic that copies fields of `LANES` rows of states to lanes of a block, or back.
 
-    n: the length of a row; it, begin and end are multiples of four.
+    (states, streams, first, block, offset, n, start, end): fields start … end − 1 of the rows streams[first] … to the
+    lanes at block[offset]. n: the length of a row; it, start and end are multiples of four.
     """
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -184,7 +185,7 @@ rows_to_columns, columns_to_rows = _make_transpose(True), _make_transpose(False)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def pack4(context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Lanes of four numbers; what the others hold is not said."""
+    """Return lanes of which the first four hold these numbers; the others are undefined."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         lanes = ir.Constant(float_lanes.vector, ir.Undefined)
@@ -197,7 +198,7 @@ def pack4(context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def unpack4(context: Any, lanes: Any) -> Any:
-    """The numbers in the first four lanes."""
+    """Return the numbers in the first four lanes."""
     tuple_type = types.UniTuple(types.float64, 4)
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
@@ -209,8 +210,10 @@ def unpack4(context: Any, lanes: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def gather_lanes(context: Any, vector: Any, offset: Any) -> Any:
-    """The lanes vector[at : at + LANES], read number by number: those that have just been written are at hand so, while
-    a whole register of them would have to wait until all have arrived in memory."""
+    """Return the lanes vector[offset : offset + LANES], read one by one.
+
+    Numbers that were just written are forwarded this way; a load of a whole register waits until they are in memory.
+    """
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         data = make_array(sig.args[0])(context, builder, arguments[0]).data
@@ -226,24 +229,24 @@ def gather_lanes(context: Any, vector: Any, offset: Any) -> Any:
 
 @kernel
 def load_lanes_unaligned(vector: Vector, offset: int) -> Any:
-    """The lanes vector[at : at + LANES], of which some have just been written."""
+    """Return the lanes vector[offset : offset + LANES], of which some were just written."""
     return gather_lanes(vector, offset)
 
 
 @kernel
 def load_lanes(vector: Vector, offset: int) -> Any:
-    """The lanes vector[at : at + LANES]."""
+    """Return the lanes vector[offset : offset + LANES]."""
     return lane_view(vector, offset)[0]
 
 
 @kernel
 def store_lanes(vector: Vector, offset: int, lanes: Any) -> None:
-    """vector[at : at + LANES] ← lanes."""
+    """Write lanes to vector[offset : offset + LANES]."""
     lane_view(vector, offset)[0] = lanes
 
 
 @kernel
 def log3(a: float, b: float, c: float) -> tuple[float, float, float]:
-    """The logarithms of three numbers."""
+    """Return the logarithms of three numbers."""
     x, y, z, _ = unpack4(log(pack4(a, b, c, c)))
     return x, y, z

@@ -1,4 +1,4 @@
-"""Order among a few numbers: small enough to be compiled into whoever needs it."""
+"""Sort a few numbers, compiled into the caller."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from limpet._jit.compile import Vector, kernel
 
 @kernel
 def insertion_sort(values: Vector, n: int) -> None:
-    """Sorts the first n numbers, a few of them, by insertion."""
+    """Sort the first n numbers by insertion, for small n."""
     for i in range(1, n):
         value = values[i]
         j = i
@@ -19,7 +19,7 @@ def insertion_sort(values: Vector, n: int) -> None:
 
 @kernel
 def shell_sort(values: Vector, n: int) -> None:
-    """Sorts the first n numbers, however many: by insertion over gaps that shrink to 1 (Shell's sort)."""
+    """Sort the first n numbers by Shell sort, for any n."""
     gap = 1
     while 9 * gap < n:
         gap = 3 * gap + 1
@@ -36,13 +36,13 @@ def shell_sort(values: Vector, n: int) -> None:
 
 @kernel
 def median_of_sorted(values: Vector, n: int) -> float:
-    """The median of n numbers in order."""
+    """Return the median of n sorted numbers."""
     return values[n // 2] if n & 1 else 0.5 * values[n // 2 - 1] + 0.5 * values[n // 2]
 
 
 @kernel
 def quantile_of_sorted(values: Vector, n: int, share: float) -> float:
-    """The number below which this share of n numbers in order lies, between two neighbours by a straight line."""
+    """Return a quantile of n sorted numbers, interpolated linearly."""
     position = share * (n - 1)
     low = int(position)
     high = low + 1 if low + 1 < n else low

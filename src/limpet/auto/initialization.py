@@ -229,7 +229,7 @@ def make_moments_kernel() -> Callable[..., Any]:
     stamp = source_fingerprint([init_change_score, init_ar1])
 
     def init_moments(points, inliers, change_states, ar1_states, residuals, values):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         m, n, d = points.shape
         for s in range(m):
             for i in range(d):

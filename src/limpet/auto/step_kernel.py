@@ -292,7 +292,7 @@ def make_auto_kernels(
     stamp = source_fingerprint([evaluate, whitened])
 
     def score_fits(fits, points, work, losses, distances):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         for s in range(len(points)):
             fit = fits[s]
             for t in range(points.shape[1]):

@@ -281,7 +281,7 @@ def make_auto_stream_kernels(
         return outcome
 
     def run(state, rows, settings, work, results, outcomes, estimates, is_buffered):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         if len(state) < theta_end or len(work) < work_size:  # never; but it tells the compiler where every part ends
             return 0
         work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]

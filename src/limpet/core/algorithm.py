@@ -233,7 +233,7 @@ def make_stream_kernels(
     process_valid_point, process_point = step_kernels.process_valid_point, step_kernels.process_point
 
     def run(state, rows, settings, work, scores, outcomes, estimates):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         recording = len(estimates) > 0
         for i in range(len(rows)):
             scores[i], outcomes[i] = process_point(state, rows[i], settings, work)

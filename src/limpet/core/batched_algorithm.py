@@ -68,7 +68,7 @@ def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float
     process_point, stamp = step_kernels.process_point, step_kernels.stamp
 
     def run_sequential(states, streams, offsets, counts, order, points, settings, work, scores, outcomes):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         for s in range(len(streams)):
             for j in range(counts[s]):
                 index = order[offsets[s] + j]
@@ -91,7 +91,7 @@ def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any]
     count_missing, stamp = step_kernels.count_missing, step_kernels.stamp
 
     def first_incomplete(points):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         for i in range(len(points)):
             if count_missing(points[i]) != 0:
                 return i

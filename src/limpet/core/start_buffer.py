@@ -93,7 +93,7 @@ def make_buffer_kernel(count_missing: Callable[[Vector], int]) -> Callable[..., 
         n_processed,
         is_ready,
     ):
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         for s in range(len(streams)):
             n_processed[s], is_ready[s] = 0, False
             while n_processed[s] < counts[s] and not is_ready[s]:

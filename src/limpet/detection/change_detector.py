@@ -260,7 +260,7 @@ def make_change_detector(
     stamp = source_fingerprint([observe, log_evidence_margin])
 
     def run(state, rows, threshold, work, flags, evidence_margins):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         records_margins = len(evidence_margins) > 0
         for t in range(len(rows)):
             flags[t] = observe(state, 0, rows[t], 0, threshold, work, 0)

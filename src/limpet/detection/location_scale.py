@@ -35,7 +35,7 @@ def median_mad(values: Vector, n: int) -> tuple[float, float, bool]:
 
 
 def _median_mad(values: Vector, n: int) -> tuple[float, float, bool]:
-    stamp  # noqa: B018  (part of what Numba's cache looks at)
+    stamp  # noqa: B018  (part of the cache key)
     return median_mad(values, n)
 
 

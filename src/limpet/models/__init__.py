@@ -1,4 +1,4 @@
-"""What can be learnt, one family per file: its statistics, H, M-step, log-density and initialisation."""
+"""Model families: statistics, H, M-step, log-density and initialization of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MODULE_BY_NAME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a family when it is first used."""
+    """Import a family when it is first used."""
     if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module 'limpet.models' has no attribute {name!r}")
     value = getattr(import_module(f"limpet.models.{_MODULE_BY_NAME[name]}"), name)

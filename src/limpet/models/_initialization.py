@@ -1,7 +1,4 @@
-"""The start of a mixture from a handful of points, some of which may be outliers.
-
-One definition, compiled, for a single stream and for many of them.
-"""
+"""Initialize mixtures from few points, some of which may be outliers, for one stream or many."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ from limpet.models._trimmed_em import make_trimmed_em
 from limpet.models.components.base import Component
 
 TRIMMED_SHARE = 0.1  # share of the points that may be outliers
-MIN_INIT_VARIANCE_SHARE = 1e-4  # of the spread of all points: to begin too wide is safe, to begin too narrow is not
-INIT_CHUNK_VALUES = 4096  # numbers: as much is held in the processor's cache on the way
+MIN_INIT_VARIANCE_SHARE = 1e-4  # of the spread of all points: too wide a start is safe, too narrow a start is not
+INIT_CHUNK_VALUES = 4096  # numbers of a chunk that fits into the processor's cache
 
 
 def init_mixtures(
@@ -27,10 +24,10 @@ def init_mixtures(
     is_standardized: bool,
     seed: int,
 ) -> None:
-    """Fills each row of thetas (m, size) from its first points (m, n, d), NaN where a coordinate is missing.
+    """Fill each row of thetas (m, size) from its first points (m, n, d), NaN where missing.
 
-    The frame is taken from them (if `in_frame`); points that lie far out and alone are put aside; the rest is fitted by
-    trimmed EM.
+    Location and scale are estimated from the points (if `is_standardized`); isolated far points are screened out; the
+    rest is fitted by trimmed EM.
     """
     m, n, d = points.shape
     K, _ = layout.fields["components"]
@@ -57,10 +54,10 @@ def fit_mixtures(
     seed: int,
     default_variance: float = 1.0,
 ) -> Vector:
-    """[ weights | components ] of m trimmed fits to the trusted points (m, n, d), in the coordinates of a frame.
+    """Return [ weights | components ] of m trimmed fits to the trusted points (m, n, d).
 
-    middle: (m or 1, d): a guess for what is missing. unknown: the variance of a variable that has shown one value only,
-    in units of that value.
+    center: (m or 1, d), imputed for missing values. default_variance: of a variable with a single distinct value, in
+    standardized units.
     """
     if K > 1 and points.shape[1] > MAX_SCREENED_POINTS:
         thinning = slice(None, None, 1 + points.shape[1] // MAX_SCREENED_POINTS)
@@ -70,7 +67,7 @@ def fit_mixtures(
     size, has_missing = component.n_parameters(d), missing.any(axis=(1, 2))
     trimmed_em = make_trimmed_em(component, bool(has_missing.any()))
     simple = K == 1 and trimmed_share == 0.0
-    if simple and 0 < has_missing.sum() < m:  # every stream goes the way it would go alone
+    if simple and 0 < has_missing.sum() < m:  # each stream is fitted as it would be alone
         fits = np.empty((m, K + K * size))
         center = np.broadcast_to(center, (m, d))
         for mask in (has_missing, ~has_missing):

@@ -1,12 +1,12 @@
-"""The online EM of a mixture, for components of any family.
+"""Online EM of a mixture, for components of any family.
 
-theta = [ frame | log_unit | starved | weights (K) | components (K · size) ]
+theta = [ reference (d) | scale (d) | 1/scale (d) | log_unit | starved | weights (K) | components (K · size) ]
 
-The frame is a reference point and a scale for each variable, taken from the first points: all arithmetic is done on
+Reference and scale of each variable are estimated from the first points: all arithmetic is done on
 (y − reference)/scale, so that neither offsets nor units matter. `starved` counts the updates that found a component
-with (almost) no weight left. The rest is the centred form of the paper's statistics: s1 = weight, s2/s1 = mean, …
+with (almost) no weight left. The rest is the centered form of the paper's statistics: s1 = weight, s2/s1 = mean, …
 
-A *bare* mixture has only weights and components: its points come in the coordinates of a frame that several share.
+A *prestandardized* mixture has only weights and components: its points are standardized by the caller.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ HYPER_SMOOTHING, HYPER_PENALTY = 0, 1
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixtureKernels(ModelKernels):
-    """Algorithm 1's functions for a mixture, and its M-step."""
+    """Functions of Algorithm 1 for a mixture, and its M-step."""
 
     compute_densities: Callable[[Vector, Vector, Vector, Vector, bool], tuple[float, float]]
     log_coefficient: float
-    """`evaluate` but for a logarithm: (theta, y, hyper, work, missing) → (a, b) with −log f = a − log_share·log b."""
+    """`evaluate` without the logarithm: (theta, y, hyper, work, missing) → (a, b), −log f = a − log_coefficient·log b."""
 
     m_step: Callable[[Vector, Vector, Vector], None]
-    """(theta, hyper, out): the parameters θ̄(ŝ) under the penalty, laid out in `out` as theta is."""
+    """(theta, hyper, out): write the parameters θ̄(ŝ) under the penalty to `out`, in the layout of theta."""
 
     precision_offset: int
     factor_offset: int
     distance_offset: int
-    """Where `evaluate` leaves 1/|Σ| = precision·exp(2·factor) and q of each component in `work`."""
+    """Where `evaluate` stores 1/|Σ| = precision·exp(2·factor) and q of each component in `work`."""
 
 
 def make_mixture_layout(component: Component, K: int, d: int, is_prestandardized: bool = False) -> Layout:
-    """The fields of theta."""
+    """Return the fields of theta."""
     standardization_fields = {
         "reference": (d,),
         "scale": (d,),
@@ -78,12 +78,18 @@ def make_mixture_kernels(
     is_prestandardized: bool = False,
     handles_missing: bool = True,
 ) -> MixtureKernels:
-    """Algorithm 1's functions for a mixture of K such components in d dimensions.
+    """Return the functions of Algorithm 1 for a mixture of K components in d dimensions.
 
-    log_unit: what a variable adds to −log f besides its scale (½·log 2π for a Gaussian).
-    framed: whether the frame is taken from the data; counts are left as they are.
-    bare: points come in the coordinates of a frame, and −log f is told in them; norms but the whitened one have no use.
-    gaps: whether points may miss coordinates; without, what is compiled also serves lanes (`scheme.lanes`).
+    Parameters
+    ----------
+    log_normalizer
+        Term of −log f per variable, besides the scale (½·log 2π for a Gaussian).
+    is_standardized
+        Whether reference and scale are estimated from the data; counts are not standardized.
+    is_prestandardized
+        Whether points and −log f are in standardized units; only the whitened norm is meaningful then.
+    handles_missing
+        Whether points may miss coordinates; if not, the kernels can also be compiled for lanes (`limpet._jit.simd`).
     """
     layout = make_mixture_layout(component, K, d, is_prestandardized)
     size = component.n_parameters(d)
@@ -92,17 +98,17 @@ def make_mixture_kernels(
         -1 if is_prestandardized else layout.offset(name) for name in standardization_names
     )
     weights, components = layout.offset("weights"), layout.offset("components")
-    # The working area.
-    point = 0  # the point in the frame's coordinates
-    share = d  # weight times density of each component, unnormalised …
+    # Offsets in the workspace.
+    point = 0  # the standardized point
+    share = d  # weight times density of each component, unnormalized …
     total = share + K  # … and their sum
     inverse = total + 1  # 1/total
     distance = inverse + 1  # q of each component
     exponent = distance + K
     precision = exponent + K
-    factor = precision + K  # what the exponent has besides −q/2
-    imputed = factor + K  # the point as each component completes it, where coordinates are missing
-    parameters = imputed + K * size  # the M-step's result, where there is a penalty
+    factor = precision + K  # the exponent without −q/2
+    imputed = factor + K  # the point with missing coordinates imputed by each component
+    parameters = imputed + K * size  # the result of the M-step under a penalty
     scratch = parameters + components + K * size
     work_size = scratch + component.work_size(d)
 
@@ -122,7 +128,7 @@ def make_mixture_kernels(
 
     @kernel
     def compute_densities(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> tuple[float, float]:
-        """Of f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
+        """Store weighted densities and distances in `work`: the responsibilities r are share/total."""
         log_normalizer_sum = d * log_normalizer if is_prestandardized else theta[log_normalizer_offset]
         for i in range(d):
             work[point + i] = (
@@ -148,7 +154,7 @@ def make_mixture_kernels(
             e = e - 0.5 * q if elliptical else e
             work[exponent + k], work[precision + k], work[distance + k] = e, p, q
             max_exponent = e if k == 0 else maximum(e, max_exponent)
-        if K == 1:  # there is nothing to share
+        if K == 1:  # all responsibility is its own
             work[share] = work[total] = work[inverse] = 1.0
             return log_normalizer_sum - max_exponent, work[precision]
         sum_of_shares = NEGATIVE_ZERO
@@ -169,13 +175,13 @@ def make_mixture_kernels(
 
     @kernel
     def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        """−log f(y; θ̄(ŝ)); leaves in `work` what `weigh` does."""
+        """Return −log f(y; θ̄(ŝ)); stores in `work` the same as `compute_densities`."""
         linear_term, log_argument = compute_densities(theta, y, hyper, work, missing)
         return linear_term - log_coefficient * log(log_argument)
 
     @kernel
     def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        """Σ_k r_k q_k: the squared distance, in standard deviations, from the components that claim the point."""
+        """Return Σ_k r_k q_k, the squared distance in sd from the responsible components."""
         if K == 1:
             return work[distance]
         result = 0.0
@@ -185,7 +191,7 @@ def make_mixture_kernels(
 
     @kernel
     def mean(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        """‖ŝ2 − s̄2‖²: the mean statistics of all components, in the units of the data and about its origin."""
+        """Return ‖ŝ2 − s̄2‖² over the mean statistics of all components, in units of the data."""
         result = 0.0
         for k in range(K):
             w, r = theta[weights + k], work[share + k] * work[inverse]
@@ -198,7 +204,7 @@ def make_mixture_kernels(
 
     @kernel
     def full(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        """‖ŝ − s̄‖² over all statistics, as the paper's equations have it."""
+        """Return ‖ŝ − s̄‖² over all statistics, as in the paper's equations."""
         result = mean(theta, y, hyper, work, missing)
         for k in range(K):
             w, r = theta[weights + k], work[share + k] * work[inverse]
@@ -209,7 +215,7 @@ def make_mixture_kernels(
 
     @kernel
     def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
-        """ŝ ← ŝ − ρ(ŝ − s̄(y)), in the centred form: component k moves by the share a = ρr/s1' towards the point."""
+        """Apply ŝ ← ŝ − ρ(ŝ − s̄(y)), centered: component k moves by a = ρr/s1' towards the point."""
         if K == 1:
             component_advance(theta, components, work, imputed if missing else point, d, rho, missing)
             return
@@ -233,7 +239,7 @@ def make_mixture_kernels(
 
     @kernel
     def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
-        """The means, in the units of the data."""
+        """Write the means, in the units of the data."""
         source = theta
         if penalized:
             source = work[parameters:]

@@ -1,4 +1,4 @@
-"""Which of a stream's first points to start from: not those far from the median, unless they have company."""
+"""Screen the first points of a stream: discard isolated points far from the median."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from limpet.models._standardization import MAX_SPREAD, MIN_SPREAD, clip_coordina
 
 BoolArray = npt.NDArray[np.bool_]
 
-MAX_SPREADS = 5.0  # spreads from the median beyond which a first point has to have company
-NEIGHBOR_RADIUS = 0.25  # of its distance from the median: whoever is as near to it as this keeps it company
-MIN_NEIGHBOR_SHARE = 0.1  # of the points: to be a component
-MAX_SCREENED_POINTS = 500  # that are looked at one by one: with more it takes longer and is no better
+MAX_SPREADS = 5.0  # spreads from the median beyond which a first point needs neighbors
+NEIGHBOR_RADIUS = 0.25  # of its distance from the median: points as near as this are neighbors
+MIN_NEIGHBOR_SHARE = 0.1  # of the points: enough for a component
+MAX_SCREENED_POINTS = 500  # checked one by one: more take longer and improve nothing
 
 
 class StandardizedStart(NamedTuple):
-    """The first points of m streams, each in a frame of its own."""
+    """First points of m streams, each stream standardized separately."""
 
     reference: Vector
     scale: Vector
     """(m, d)."""
 
     log_scale: Vector
-    """(m,): the sum of the logarithms."""
+    """(m,): the sum of the logarithms of the scales."""
 
     points: Vector
-    """(m, n, d): in the coordinates of the frame, NaN where one is missing."""
+    """(m, n, d): standardized, NaN where missing."""
 
     trusted: BoolArray
-    """(m, n): which to start from."""
+    """(m, n): whether a point is used for initialization."""
 
     n_trusted: Vector
-    """(m,): how many."""
+    """(m,): the number of trusted points."""
 
 
 @cache
 def make_standardize_kernel() -> Callable[..., Any]:
-    """(points (m, n, d), far, K, majority, *Framed, values (n,)): see `framed`."""
+    """Compile (points (m, n, d), max_spreads, K, majority, *StandardizedStart, values (n,))."""
     stamp = source_fingerprint([median_mad, log])
 
     def standardize_all(points, max_spreads, K, majority, reference, scale, log_scale, out, trusted, n_trusted, values):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         m, n, d = points.shape
         for s in range(m):
             standardized, n_near = out[s], 0
             log_scale[s] = 0.0
-            for i in range(d):  # what `frame_of` and `in_frame` do
+            for i in range(d):  # as `fit_location_scale` and `standardize`
                 center, spread, n_present = median_mad(points[s], n, i, values)
                 total = 0.0
                 for j in range(n_present):
@@ -72,9 +72,7 @@ def make_standardize_kernel() -> Callable[..., Any]:
                 squared_length = 0.0
                 trusted[s, t] = True
                 for i in range(d):
-                    x = (
-                        abs(standardized[t, i]) if standardized[t, i] == standardized[t, i] else 0.0
-                    )  # what is missing is no reason to doubt
+                    x = abs(standardized[t, i]) if standardized[t, i] == standardized[t, i] else 0.0  # 0 if missing
                     squared_length += x * x
                     if x > max_spreads:
                         trusted[s, t] = False
@@ -102,14 +100,14 @@ def make_standardize_kernel() -> Callable[..., Any]:
 def standardize_and_screen(
     points: Vector, max_spreads: float = MAX_SPREADS, K: int = 1, majority: bool = True
 ) -> StandardizedStart:
-    """Points (m, n, d) of m streams, each in its own frame; trusted are those within so many spreads of the median in
-    every coordinate, and with several components those that have company enough to be one of them.
+    """Standardize the points (m, n, d) of m streams and mark the trusted ones.
 
-    majority: where fewer than half of the points are, there is no majority to speak of, and every point counts.
+    Trusted are points within `max_spreads` of the median in every coordinate and, with several components, points with
+    enough neighbors to form a component. majority: trust all points if fewer than half would be trusted.
 
-    >>> framed(np.array([[[0.1], [0.2], [0.3], [0.4], [90.0]]]), K=2).trusted
+    >>> standardize_and_screen(np.array([[[0.1], [0.2], [0.3], [0.4], [90.0]]]), K=2).trusted
     array([[ True,  True,  True,  True, False]])
-    >>> framed(np.array([[[0.1], [0.2], [0.3], [0.4], [90.0], [91.0]]]), K=2).trusted.all()
+    >>> standardize_and_screen(np.array([[[0.1], [0.2], [0.3], [0.4], [90.0], [91.0]]]), K=2).trusted.all()
     np.True_
     """
     m, n, d = points.shape

@@ -1,4 +1,4 @@
-"""Where the components of a mixture begin, before it is fitted to a handful of points."""
+"""Seeds of mixture components for fits to few points, and the workspace of these fits."""
 
 from __future__ import annotations
 
@@ -16,48 +16,47 @@ from limpet.models._outlier_screening import BoolArray
 from limpet.models._standardization import median
 from limpet.models.components.base import Component
 
-# The room that fits to a handful of points work in: whatever they write besides their results.
-
 N_RANDOM_SEEDINGS = 20  # of a mixture
+MIN_POINTS_PER_COMPONENT = 10  # for seeds along one coordinate: with fewer points some coordinate always seems bimodal
 
 
 class EMWorkspace(NamedTuple):
-    """Scratch for n points in d dimensions and K components; made once for as many streams as there are."""
+    """Workspace for n points in d dimensions and K components, shared by all streams."""
 
     seed_points: Vector
-    """(seedings, K, d): where the components begin."""
+    """(seedings, K, d): the initial means."""
 
     fit: Vector
     previous_fit: Vector
-    """[ weights | components ], and the same a round before."""
+    """[ weights | components ], and the same one round before."""
 
     retained: BoolArray
-    """(n,): which of the points are kept in a round."""
+    """(n,): the points that are not trimmed in a round."""
 
     values: Vector
-    """(n,): what is being put in order."""
+    """(n,): values to be sorted."""
 
     log_likelihood: Vector
-    """(n,): its logarithm."""
+    """(n,): of each point."""
 
     responsibilities: Vector
-    """(n, K): responsibilities."""
+    """(n, K)."""
 
     peak_densities: Vector
-    """(K,): the densities at the centres, times the weights."""
+    """(K,): densities at the means, times the weights."""
 
     imputed: Vector
-    """(n·K·size): each point as each component completes it."""
+    """(n·K·size): each point with missing values imputed by each component."""
 
     variances: Vector
-    """(d,): those of all components together."""
+    """(d,): pooled over components."""
 
     work: Vector
-    """What a component needs."""
+    """Workspace of a component."""
 
 
 def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
-    """Of the sizes needed."""
+    """Allocate the workspace."""
     size = component.n_parameters(d)
     return EMWorkspace(
         np.empty((N_RANDOM_SEEDINGS + d, K, d)),
@@ -74,12 +73,9 @@ def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
     )
 
 
-MIN_POINTS_PER_COMPONENT = 10  # for each component: with so few, some coordinate always seems to tell groups apart
-
-
 @lru_cache(maxsize=64)
 def draw_random_numbers(K: int, seed: int) -> Vector:
-    """(seedings, K, 2): random numbers from 0 to 1. Whoever starts many streams starts them all with the same ones."""
+    """Return (seedings, K, 2) random numbers from 0 to 1, the same for all streams."""
     return np.random.default_rng(seed).random((N_RANDOM_SEEDINGS if K > 1 else 1, K, 2))
 
 
@@ -87,9 +83,11 @@ def draw_random_numbers(K: int, seed: int) -> Vector:
 def draw_seed(
     fit: Vector, k: int, uniform: float, points: Vector, trusted: BoolArray, K: int, size: int, workspace: EMWorkspace
 ) -> int:
-    """A point for component k to begin at, drawn with a probability that grows with the squared distance from the
-    components before, up to the median: the farthest point, most likely an outlier, is no more likely than the next
-    ones. aim: a random number from 0 to 1."""
+    """Return the index of a point for component k, drawn by its distance from previous seeds.
+
+    The probability grows with the squared distance up to the median: the farthest point, most likely an outlier, is no
+    more likely than others. uniform: a random number from 0 to 1.
+    """
     n, d = points.shape
     draw_weights, values, max_weight, total_weight, drawn_index = (
         workspace.log_likelihood,
@@ -124,7 +122,7 @@ def draw_seed(
 
 @kernel
 def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
-    """Whether none of the seedings before s begins at the same places, `width` numbers each."""
+    """Return whether seeding s, of `width` numbers, differs from all seedings before it."""
     for earlier in range(s):
         n_equal = 0
         while n_equal < width and seeds[earlier * width + n_equal] == seeds[s * width + n_equal]:
@@ -136,11 +134,11 @@ def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
 
 @cache
 def quantile_seeds() -> Callable[..., Any]:
-    """(points (m, n, d), trusted (m, n), K, levels (m, d, K, d), values (n,)): see `side_by_side`."""
+    """Compile (points (m, n, d), trusted (m, n), K, axis_seeds (m, d, K, d), values (n,))."""
     stamp = source_fingerprint([median, quantile_of_sorted])
 
     def fill_axis_seeds(points, trusted, K, axis_seeds, values):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         m, n, d = points.shape
         for s in range(m):
             for i in range(d):
@@ -159,13 +157,13 @@ def quantile_seeds() -> Callable[..., Any]:
 
 
 def equidistant_seeds(points: Vector, trusted: BoolArray, K: int) -> Vector:
-    """(m, d, K, d): for each coordinate K points at its quantiles, in the middle of the other coordinates.
+    """Return (m, d, K, d) seeds: for each coordinate K quantiles, at the median of the others.
 
-    Groups that a single coordinate tells apart are lost among distances in many. With few points some coordinate always
-    seems to tell groups apart: then there are none.
+    Groups that differ in a single coordinate are lost among distances in many. With few points no seeds are returned,
+    because some coordinate always seems to separate groups.
 
     >>> points = np.array([[i, 0.0] for i in range(41)])
-    >>> side_by_side(points[None], np.full((1, 41), True), 2)[0, 0]
+    >>> equidistant_seeds(points[None], np.full((1, 41), True), 2)[0, 0]
     array([[10.,  0.],
            [30.,  0.]])
     """

@@ -1,4 +1,4 @@
-"""The frame: a reference point and a scale for each variable, so that neither offsets nor units matter."""
+"""Standardization: location and scale of each variable, so that neither offsets nor units matter."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from limpet.core.state import Vector
 MAD_TO_SD = 1.4826
 MIN_SPREAD, MAX_SPREAD = 1e-150, 1e150  # their squares neither vanish nor overflow
 
-MAX_ABS_COORDINATE = 1e30  # in scales of the frame; a point further out is taken to lie here: its squares stay finite
+MAX_ABS_COORDINATE = 1e30  # in standardized units; coordinates are clipped here so that squares stay finite
 
 
 def column_medians(points: Vector) -> Vector:
-    """The median of each column, NaN left out; numpy's own way to leave it out is ten times slower.
+    """Return the median of each column without NaN, ten times faster than nanmedian if none is NaN.
 
-    >>> medians(np.array([[1.0, np.nan], [2.0, 5.0], [9.0, 7.0]]))
+    >>> column_medians(np.array([[1.0, np.nan], [2.0, 5.0], [9.0, 7.0]]))
     array([2., 6.])
     """
     has_missing = np.isnan(points).any()
@@ -26,9 +26,9 @@ def column_medians(points: Vector) -> Vector:
 
 
 def fit_location_scale(points: Vector) -> tuple[Vector, Vector]:
-    """Median and spread of each column; the spread is never zero, and its square neither vanishes nor overflows.
+    """Return median and spread of each column; the spread and its square are positive and finite.
 
-    >>> frame_of(np.array([[1.0], [2.0], [3.0], [4.0], [100.0]]))
+    >>> fit_location_scale(np.array([[1.0], [2.0], [3.0], [4.0], [100.0]]))
     (array([3.]), array([1.4826]))
     """
     reference = column_medians(points)
@@ -41,20 +41,20 @@ def fit_location_scale(points: Vector) -> tuple[Vector, Vector]:
 
 
 def standardize(points: Vector, reference: Vector, scale: Vector) -> Vector:
-    """The points in the frame's coordinates."""
+    """Return the points in standardized units, clipped."""
     with np.errstate(over="ignore"):
         return np.clip((points - reference) / scale, -MAX_ABS_COORDINATE, MAX_ABS_COORDINATE)
 
 
 @kernel
 def clip_coordinate(x: float) -> float:
-    """x within ±LARGEST_COORDINATE."""
+    """Clip x to ±MAX_ABS_COORDINATE."""
     return maximum(minimum(x, MAX_ABS_COORDINATE), -MAX_ABS_COORDINATE)
 
 
 @kernel
 def gather_column(points: Vector, n: int, i: int, values: Vector) -> int:
-    """The numbers in column i of n points, without those that are missing; returns how many there are."""
+    """Copy column i of n points without missing values to `values`; return their number."""
     count = 0
     for t in range(n):
         if points[t, i] == points[t, i]:
@@ -65,14 +65,14 @@ def gather_column(points: Vector, n: int, i: int, values: Vector) -> int:
 
 @kernel
 def median(values: Vector, n: int) -> float:
-    """The median of n numbers, which are put in order; 0 if there are none."""
+    """Sort n numbers and return their median, 0 if n is 0."""
     shell_sort(values, n)
     return median_of_sorted(values, n) if n > 0 else 0.0
 
 
 @kernel
 def median_mad(points: Vector, n: int, i: int, values: Vector) -> tuple[float, float, int]:
-    """Median and 1.4826·MAD of column i, and how many numbers it has; `values` receives their deviations, in order."""
+    """Return median, 1.4826·MAD and number of values of column i; `values` gets sorted deviations."""
     count = gather_column(points, n, i, values)
     center = median(values, count)
     for j in range(count):

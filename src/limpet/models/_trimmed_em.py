@@ -1,4 +1,4 @@
-"""Fits to a handful of points: EM that leaves out the least likely of them in every round, and plain moments.
+"""Fits to few points: trimmed EM, which leaves out the least likely points, and plain moments.
 
 A fit is laid out as [ weights (K) | components (K·size) ].
 """
@@ -20,34 +20,33 @@ from limpet.models.components.base import Component
 
 MAX_EM_ROUNDS = 15
 SEED_VARIANCE = 0.1  # narrow, so that the first round assigns each point to the nearest seed
-VARIANCE_INFLATION = 1.3  # a few points, the least likely put aside, look narrower than what they come from
+VARIANCE_INFLATION = 1.3  # few points, with the least likely trimmed, underestimate the variance
 MIN_SEPARATION_SD = 0.05  # standard deviations
 
 
 @dataclass(frozen=True, eq=False)
 class TrimmedFit:
-    """The compiled fits of a family of components, of any number and dimension, for as many streams as there are.
+    """Compiled fits of a component family, for any number of components, dimensions and streams.
 
-    points (m, n, d): in the coordinates of a frame. trusted (m, n): the points to fit to. floors (m, d): the least
-    variances that components are blended with. best (m, K + K·size): receives the fits.
+    points (m, n, d): standardized. trusted (m, n): the points to fit to. min_variances (m, d): lower bounds of the
+    variances that regularize components. best (m, K + K·size): receives the fits.
     """
 
     search: Callable[..., Any]
-    """(points, filled (m, n, d), observed (m, n), trusted, floors, best, seeds (S, K, 2), levels (m, L, K, d), trimmed,
-    size, room): the fit whose likelihood of the points kept is the largest, out of one for each row of random numbers
-    and one for each of the levels, at which the components begin. A NaN in `points` is missing and integrated out;
-    `filled` has a guess there, for the seeds; `observed` counts the other coordinates. trimmed: the share of the
+    """(points, filled (m, n, d), observed (m, n), trusted, min_variances, best, draws (S, K, 2), axis_seeds
+    (m, L, K, d), trimmed_share, size, workspace): the fit with the largest likelihood of the retained points, among
+    one fit per row of random numbers and one per axis seed. A NaN in `points` is missing and integrated out; `filled`
+    has an imputed value there, for the seeds; `observed` counts the other coordinates. trimmed_share: the share of
     trusted points that is left out."""
 
     fit_moments: Callable[..., Any]
-    """(points, trusted, floors, best, size, variances (d,)): the same for one component and whole points, of which
-    none is left out: there is nothing to search for, and much less to compile."""
+    """(points, trusted, min_variances, best, size, variances (d,)): the same for one component and complete points
+    without trimming, where no search is needed and much less is compiled."""
 
 
 @kernel
 def trim(trusted: BoolArray, observed: Vector, n_trimmed: int, workspace: EMWorkspace) -> float:
-    """Keeps the near points but for those least likely a coordinate (a point with gaps has fewer of them); returns the
-    log-likelihood of the points kept."""
+    """Retain the trusted points but those least likely per coordinate; return their log-likelihood."""
     retained, log_likelihood, values = workspace.retained, workspace.log_likelihood, workspace.values
     n = len(trusted)
     for t in range(n):
@@ -67,7 +66,7 @@ def trim(trusted: BoolArray, observed: Vector, n_trimmed: int, workspace: EMWork
 
 @cache
 def make_trimmed_em(component: Component, handles_missing: bool = True) -> TrimmedFit:
-    """The fits for a family of components."""
+    """Return the fits for a family of components."""
     evaluate, impute, advance = component.evaluate, component.impute, component.advance
     init_at_point, add_variances, regularize = component.init_at_point, component.add_variances, component.regularize
     elliptical = component.elliptical
@@ -122,7 +121,7 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
 
     @kernel
     def e_step(fit: Vector, points: Vector, observed: Vector, K: int, size: int, workspace: EMWorkspace) -> None:
-        """The responsibilities, each point as each component completes it, and the log-likelihood of each point."""
+        """Compute responsibilities, imputed points, and the log-likelihood of each point."""
         n, d = points.shape
         responsibilities, peak_densities = workspace.responsibilities, workspace.peak_densities
         for t in range(n):
@@ -154,7 +153,7 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
         min_variances: Vector,
         variances: Vector,
     ) -> None:
-        """Each component with the pooled variances, the more the fewer points it has; its mass becomes its weight."""
+        """Shrink components to the pooled variances, most with few points; turn masses into weights."""
         correction = n_retained - K if n_retained - K > 1.0 else 1.0
         correction = VARIANCE_INFLATION * n_retained / correction  # K means have been fitted
         for i in range(d):
@@ -174,7 +173,7 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
         min_variances: Vector,
         workspace: EMWorkspace,
     ) -> None:
-        """Weighted moments, as a run of the same step that learns from the stream."""
+        """Compute weighted moments with the same step that updates the stream's model."""
         n, d = points.shape
         variances = workspace.variances
         for i in range(d):
@@ -194,7 +193,7 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
 
     @kernel
     def separate_duplicates(fit: Vector, d: int, K: int, size: int, draws: Vector, variances: Vector) -> None:
-        """Two components at one place would stay together for ever: now they can part, if the stream asks for it."""
+        """Move coinciding components apart, which could otherwise never separate."""
         for k in range(1, K):
             for other in range(k):
                 for i in range(d):
@@ -211,7 +210,7 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
     def search(  # type: ignore[no-untyped-def]
         points, filled, observed, trusted, min_variances, best, draws, axis_seeds, trimmed_share, size, workspace
     ):
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (part of the cache key)
         m, n, d = points.shape
         S, K, _ = draws.shape
         fit, variances, seed_points = workspace.fit, workspace.variances, workspace.seed_points
@@ -237,7 +236,7 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
                     fit[k] = 1.0 / K
                     init_at_point(fit, K + k * size, seed_points[s, k], 0, d, variances)
                 if not is_distinct_seed(s, seed_points.reshape(-1), K * d):
-                    continue  # it would come to the same
+                    continue  # the same fit again
                 log_likelihood = 0.0
                 for iteration in range(MAX_EM_ROUNDS + 1):
                     e_step(fit, stream_points, n_observed, K, size, workspace)
@@ -260,7 +259,7 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
                     while n_equal < len(fit) and fit[n_equal] == workspace.previous_fit[n_equal]:
                         n_equal += 1
                     if n_equal == len(fit):
-                        break  # nothing would change any more
+                        break  # converged
                 if s == 0 or log_likelihood > best_log_likelihood:
                     best_log_likelihood = log_likelihood
                     for i in range(len(fit)):

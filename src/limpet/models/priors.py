@@ -1,4 +1,4 @@
-"""The penalty R(θ) of the M-step (Eq. 12 of the paper) as a conjugate prior: points imagined before the first one."""
+"""Penalty R(θ) of the M-step (Eq. 12 of the paper) as a conjugate prior: pseudo-observations."""
 
 from __future__ import annotations
 
@@ -13,21 +13,31 @@ from limpet._validation import check_floats, check_positive
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 
-# Where each number stands in the penalty's vector.
+# Indices in the vector of a prior.
 PRIOR_WEIGHT, PRIOR_MEAN, PRIOR_COVARIANCE, PRIOR_CENTER = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
 class ConjugatePrior:
-    """Strengths of a conjugate prior, in units of the stream's own memory: 1 weighs as much as all that is remembered.
+    """Strengths of a conjugate prior, relative to the effective sample size 1/ρ.
 
-    weight: draws the weights towards equality, w = (s1 + weight)/(1 + K·weight).
-    mean: draws every mean towards `centre`.
-    covariance: draws every covariance towards the diagonal matrix of `scale` squared (Gaussians only).
-    centre, scale: one number a variable, or one for all; by default the median and the spread of the first points.
+    A strength of 1 weighs as much as all points that the model remembers.
 
-    >>> Penalty(weight=0.01, covariance=0.05)
-    Penalty(weight=0.01, mean=0.0, covariance=0.05, centre=None, scale=None)
+    Parameters
+    ----------
+    weight
+        Shrinks the weights towards equality, w = (s1 + weight)/(1 + K·weight).
+    mean
+        Shrinks every mean towards `center`.
+    covariance
+        Shrinks every covariance towards the diagonal matrix of `scale` squared (Gaussians only).
+    center, scale
+        One number per variable, or one for all. Default: the median and the spread of the first points.
+
+    Examples
+    --------
+    >>> ConjugatePrior(weight=0.01, covariance=0.05)
+    ConjugatePrior(weight=0.01, mean=0.0, covariance=0.05, center=None, scale=None)
     """
 
     weight: float = 0.0
@@ -38,14 +48,14 @@ class ConjugatePrior:
 
     def __post_init__(self) -> None:
         for name in ("weight", "mean", "covariance"):
-            check_positive(f"a penalty's {name}", getattr(self, name), allow_zero=True)
-        for value in () if self.scale is None else np.atleast_1d(check_floats("a penalty's scale", self.scale)):
-            check_positive("a penalty's scale", value)
-        if self.center is not None and not np.isfinite(check_floats("a penalty's centre", self.center)).all():
-            raise InvalidInputError(f"a penalty's centre must be finite, got {self.center!r}")
+            check_positive(f"penalty.{name}", getattr(self, name), allow_zero=True)
+        for value in () if self.scale is None else np.atleast_1d(check_floats("penalty.scale", self.scale)):
+            check_positive("penalty.scale", value)
+        if self.center is not None and not np.isfinite(check_floats("penalty.center", self.center)).all():
+            raise InvalidInputError(f"penalty.center: must be finite, got {self.center!r}")
 
     def to_vector(self, d: int) -> Vector:
-        """[weight, mean, covariance, centre (d), scale (d)]; NaN where the first points decide."""
+        """Return [weight, mean, covariance, center (d), scale (d)], NaN for defaults from the data."""
         return np.concatenate(
             [
                 [self.weight, self.mean, self.covariance],
@@ -58,19 +68,19 @@ class ConjugatePrior:
 def _broadcast_to_variables(value: float | Sequence[float] | None, d: int) -> Vector:
     array = np.atleast_1d(np.asarray(np.nan if value is None else value, dtype=float))
     if array.shape not in ((1,), (d,)):
-        raise InvalidInputError(f"a penalty needs one number or {d} (one a variable), not shape {array.shape}")
+        raise InvalidInputError(f"penalty: center and scale must be one number or {d}, got shape {array.shape}")
     return np.broadcast_to(array, (d,))
 
 
 @kernel
 def prior_center(penalty: Vector, standardization: Vector, d: int, i: int) -> float:
-    """The centre of variable i in the frame's coordinates: by default the frame's own centre."""
+    """Return the prior center of variable i in standardized units, by default 0."""
     center = penalty[PRIOR_CENTER + i]
     return 0.0 if isnan(center) else (center - standardization[i]) / standardization[d + i]
 
 
 @kernel
 def prior_scale(penalty: Vector, standardization: Vector, d: int, i: int) -> float:
-    """The scale of variable i in the frame's coordinates: by default the frame's own scale."""
+    """Return the prior scale of variable i in standardized units, by default 1."""
     scale = penalty[PRIOR_CENTER + d + i]
     return 1.0 if isnan(scale) else scale / standardization[d + i]

@@ -1,4 +1,4 @@
-"""A Gaussian with a diagonal covariance as a component: [ mean (d) | variances (d) ]."""
+"""Gaussian component with diagonal covariance: [ mean (d) | variances (d) ]."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from limpet.models.priors import PRIOR_COVARIANCE, PRIOR_MEAN, prior_center, pri
 
 
 def n_parameters(d: int) -> int:
-    """Mean and variances."""
+    """Return the number of means and variances."""
     return 2 * d
 
 
 def work_size(d: int) -> int:
-    """None."""
+    """Return 0: no workspace is needed."""
     return 0
 
 
@@ -26,7 +26,7 @@ def work_size(d: int) -> int:
 def evaluate(
     theta: Vector, offset: int, y: Vector, y_offset: int, d: int, work: Vector, work_offset: int
 ) -> tuple[float, float, float]:
-    """q = Σ (y − μ)²/σ², 1/|Σ| = Π 1/σ²."""
+    """Compute q = Σ (y − μ)²/σ² and 1/|Σ| = Π 1/σ²."""
     exponent, precision, q = NEGATIVE_ZERO, 1.0, NEGATIVE_ZERO
     for i in range(d):
         inverse = 1.0 / maximum(theta[offset + d + i], MIN_VARIANCE)
@@ -51,7 +51,7 @@ def impute(
     imputed: Vector,
     imputed_offset: int,
 ) -> tuple[float, float, float]:
-    """The observed coordinates' density; a missing one is expected at its mean, with its variance."""
+    """Impute a missing coordinate by its mean, with its variance."""
     exponent, q = 0.0, 0.0
     for i in range(d):
         inverse = 1.0 / maximum(theta[offset + d + i], MIN_VARIANCE)
@@ -69,7 +69,7 @@ def impute(
 
 @kernel
 def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: float, imputed: bool) -> None:
-    """μ ← μ + aδ and σ² ← (1−a)(σ² + aδ²), plus a times the conditional variance, if completed."""
+    """Apply μ ← μ + aδ and σ² ← (1−a)(σ² + aδ²), plus a times the variance of imputed values."""
     for i in range(d):
         delta = y[y_offset + i] - theta[offset + i]
         moved = (1.0 - a) * fma(a * delta, delta, theta[offset + d + i])
@@ -91,7 +91,7 @@ def higher_order_norm(
     standardization: Vector,
     imputed: bool,
 ) -> float:
-    """Σ_i (w(σ² + μ²) − r·E[y²])², in the units of the data."""
+    """Return Σ_i (w(σ² + μ²) − r·E[y²])², in the units of the data."""
     total = 0.0
     for i in range(d):
         scale = standardization[d + i]
@@ -130,7 +130,7 @@ def m_step(
 
 @kernel
 def init_at_point(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, variances: Vector) -> None:
-    """Mean y, these variances."""
+    """Set the mean to y, and the variances."""
     for i in range(d):
         theta[offset + i] = y[y_offset + i]
         theta[offset + d + i] = variances[i]
@@ -138,14 +138,14 @@ def init_at_point(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, 
 
 @kernel
 def add_variances(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
-    """The variances."""
+    """Add the variances."""
     for i in range(d):
         variances[i] += share * theta[offset + d + i]
 
 
 @kernel
 def regularize(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
-    """σ² ← (1 − share)·σ² + share·variances."""
+    """Apply σ² ← (1 − share)·σ² + share·variances."""
     for i in range(d):
         theta[offset + d + i] += share * (variances[i] - theta[offset + d + i])
 

@@ -1,4 +1,4 @@
-"""A Gaussian with a full covariance as a component: [ mean (d) | covariance, lower triangle by rows (d(d+1)/2) ]."""
+"""Gaussian component with full covariance: [ mean (d) | covariance, lower triangle by rows ]."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LOG_CHUNK_PIVOTS = 4  # pivots multiplied before a logarithm is taken, so that t
 
 
 def n_parameters(d: int) -> int:
-    """Mean and packed covariance."""
+    """Return the number of entries of mean and packed covariance."""
     return d + d * (d + 1) // 2
 
 
 def work_size(d: int) -> int:
-    """The factors L and L·D (packed), 1/D, z and the indices of observed coordinates."""
+    """Return the size of L and L·D (packed), 1/D, z and the indices of observed coordinates."""
     return d * (d + 1) + 3 * d
 
 
@@ -29,7 +29,7 @@ def work_size(d: int) -> int:
 def evaluate(
     theta: Vector, offset: int, y: Vector, y_offset: int, d: int, work: Vector, work_offset: int
 ) -> tuple[float, float, float]:
-    """By the factors Σ = L·D·Lᵀ, which need no square root, and z = L⁻¹(y − μ): q = Σ z²/D, 1/|Σ| = Π 1/D."""
+    """Factorize Σ = L·D·Lᵀ without square roots: z = L⁻¹(y − μ), q = Σ z²/D, 1/|Σ| = Π 1/D."""
     lower = work_offset
     scaled = lower + d * (d + 1) // 2  # L·D
     inverse = scaled + d * (d + 1) // 2
@@ -65,7 +65,7 @@ def evaluate(
 
 @kernel
 def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: float, imputed: bool) -> None:
-    """μ ← μ + aδ and Σ ← (1−a)(Σ + aδδᵀ) with δ = y − μ; plus a times the conditional covariance, if completed."""
+    """Apply μ ← μ + aδ and Σ ← (1−a)(Σ + aδδᵀ), δ = y − μ, plus a times the covariance if imputed."""
     covariance = offset + d
     retained_share = 1.0 - a
     for i in range(d):
@@ -93,7 +93,7 @@ def impute(
     imputed: Vector,
     imputed_offset: int,
 ) -> tuple[float, float, float]:
-    """Marginal density of the observed coordinates; E[y | observed] and the conditional covariance of the rest.
+    """Compute the density of the observed coordinates, and mean and covariance of the others.
 
     The factors of the observed block are extended by one row at a time for each missing coordinate m: the row holds
     L⁻¹Σ_om, from which the conditional mean is μ_m + row·D⁻¹z and the conditional covariance Σ_mm' − row·D⁻¹row'.
@@ -164,7 +164,7 @@ def higher_order_norm(
     standardization: Vector,
     imputed: bool,
 ) -> float:
-    """‖w(Σ + μμᵀ) − r·E[yyᵀ]‖² over all d² entries, in the units of the data."""
+    """Return ‖w(Σ + μμᵀ) − r·E[yyᵀ]‖² over all d² entries, in the units of the data."""
     covariance = offset + d
     total = 0.0
     for i in range(d):
@@ -194,7 +194,7 @@ def m_step(
     out: Vector,
     out_offset: int,
 ) -> None:
-    """Means drawn towards the centre c, covariances towards Ψ = diag(scale²), as if those had been seen before.
+    """Shrink means towards the center c and covariances towards Ψ = diag(scale²).
 
     μ = (s1·m + κc)/(s1 + κ);  Σ = (s1·C + s1κ/(s1 + κ)·(m−c)(m−c)ᵀ + νΨ)/(s1 + ν).
     """
@@ -216,7 +216,7 @@ def m_step(
 
 @kernel
 def init_at_point(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, variances: Vector) -> None:
-    """Mean y, and a diagonal covariance."""
+    """Set the mean to y and the covariance to a diagonal matrix."""
     for i in range(d):
         theta[offset + i] = y[y_offset + i]
         for j in range(i + 1):
@@ -225,14 +225,14 @@ def init_at_point(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, 
 
 @kernel
 def add_variances(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
-    """The diagonal of the covariance."""
+    """Add the diagonal of the covariance."""
     for i in range(d):
         variances[i] += share * theta[offset + d + i * (i + 1) // 2 + i]
 
 
 @kernel
 def regularize(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
-    """Σ ← (1 − share)·Σ + share·diag(variances)."""
+    """Apply Σ ← (1 − share)·Σ + share·diag(variances)."""
     for i in range(d):
         for j in range(i + 1):
             theta[offset + d + i * (i + 1) // 2 + j] *= 1.0 - share

@@ -1,4 +1,4 @@
-"""A product of Poisson distributions as a component, for counts: [ rates (d) ]."""
+"""Component of counts, a product of Poisson distributions: [ rates (d) ]."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from limpet.core.state import Vector
 from limpet.models.components.base import Component
 from limpet.models.priors import PRIOR_MEAN, prior_center
 
-MIN_RATE = 1e-6  # one event in a million counts: an event where none has been seen is rare, not impossible
+MIN_RATE = 1e-6  # one event in a million points: the first event of a variable is rare, not impossible
 
 
 def n_parameters(d: int) -> int:
-    """The rates."""
+    """Return the number of rates."""
     return d
 
 
 def work_size(d: int) -> int:
-    """None."""
+    """Return 0: no workspace is needed."""
     return 0
 
 
 @kernel
 def is_count_vector(y: Vector) -> bool:
-    """Counts are whole numbers from 0 on."""
+    """Return whether all values are non-negative integers or missing."""
     for value in y:  # noqa: SIM110  (Numba inlines a loop, not a generator)
         if value < 0.0 or value % 1.0 > 0.0:  # NaN, a missing count, is neither
             return False
@@ -34,13 +34,13 @@ def is_count_vector(y: Vector) -> bool:
 
 @kernel
 def log_probability(count: float, rate: float) -> float:
-    """y·log λ − λ − log y!"""
+    """Return y·log λ − λ − log y!."""
     return count * log(rate) - rate - math.lgamma(count + 1.0)
 
 
 @kernel
 def squared_distance(count: float, rate: float) -> float:
-    """Squared distance in standard deviations, by Anscombe's transform: (y − λ)²/λ would drop every rare event."""
+    """Return the squared distance in sd by Anscombe's transform; (y − λ)²/λ would reject rare events."""
     z = 2.0 * (math.sqrt(count + 0.375) - math.sqrt(rate + 0.375))
     return z * z
 
@@ -49,7 +49,7 @@ def squared_distance(count: float, rate: float) -> float:
 def evaluate(
     theta: Vector, offset: int, y: Vector, y_offset: int, d: int, work: Vector, work_offset: int
 ) -> tuple[float, float, float]:
-    """The log-probability is the exponent."""
+    """Return the log-probability as the exponent."""
     exponent, q = 0.0, 0.0
     for i in range(d):
         rate = maximum(theta[offset + i], MIN_RATE)
@@ -70,7 +70,7 @@ def impute(
     imputed: Vector,
     imputed_offset: int,
 ) -> tuple[float, float, float]:
-    """A missing count is expected at its rate."""
+    """Impute a missing count by its rate."""
     exponent, q = 0.0, 0.0
     for i in range(d):
         count = y[y_offset + i]
@@ -86,7 +86,7 @@ def impute(
 
 @kernel
 def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: float, imputed: bool) -> None:
-    """λ ← λ + a(y − λ)."""
+    """Apply λ ← λ + a(y − λ)."""
     for i in range(d):
         theta[offset + i] += a * (y[y_offset + i] - theta[offset + i])
 
@@ -103,7 +103,7 @@ def higher_order_norm(
     standardization: Vector,
     imputed: bool,
 ) -> float:
-    """None beyond weight and mean."""
+    """Return 0: no statistics beyond weight and mean."""
     return 0.0
 
 
@@ -118,7 +118,7 @@ def m_step(
     out: Vector,
     out_offset: int,
 ) -> None:
-    """λ = (s1·m + κc)/(s1 + κ)."""
+    """Compute λ = (s1·m + κc)/(s1 + κ)."""
     kappa = penalty[PRIOR_MEAN]
     for i in range(d):
         center = prior_center(penalty, standardization, d, i)
@@ -127,21 +127,21 @@ def m_step(
 
 @kernel
 def init_at_point(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, variances: Vector) -> None:
-    """Rates at the counts, half an event up: a zero would be certain of zeros."""
+    """Set the rates to the counts plus ½: a rate of zero would allow zeros only."""
     for i in range(d):
         theta[offset + i] = y[y_offset + i] + 0.5
 
 
 @kernel
 def add_variances(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
-    """The variance of a Poisson distribution is its rate."""
+    """Add the variances, which equal the rates."""
     for i in range(d):
         variances[i] += share * theta[offset + i]
 
 
 @kernel
 def regularize(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
-    """Keeps the rates away from zero: the fewer points they rest on (the larger the share), the further."""
+    """Keep the rates above zero, more so for few points (a large share)."""
     for i in range(d):
         theta[offset + i] = maximum(theta[offset + i], 0.5 * share)
 
