@@ -1,4 +1,4 @@
-"""Algorithm 1 and nothing else: the step, the threshold, the norms, the step sizes, the flat state."""
+"""Algorithm 1: step, threshold, norms, step sizes, and the flat state."""
 
 from limpet._jit.compile import kernel
 from limpet.core.algorithm import Outcome

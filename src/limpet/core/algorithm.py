@@ -1,12 +1,12 @@
 """Algorithm 1, compiled for one model, one norm and one step size.
 
     score ← −log f(y; θ)
-    θ ← θ − ρ_t·H(y)   if ‖H(y)‖ ≤ γ or t ≤ warm-up;   otherwise the point is dropped and θ stays.
+    θ ← θ − ρ_t·H(y)   if ‖H(y)‖ ≤ γ or t ≤ warm-up;   otherwise the point is rejected and θ stays.
 
-With a patience, which the paper does not have, so many points dropped in a row lift the threshold: as many points as
-the warm-up has are learnt whatever they are. Then it acts again.
+With a patience, which the paper does not have, that many consecutive rejections lift the threshold for as many points
+as the warm-up has.
 
-The functions below know nothing of classes: they take the flat state, the point, the settings and a working area.
+The functions take the flat state, the point, the settings and a workspace.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from limpet.core.model_kernels import ModelKernels
 from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
 from limpet.exceptions import InvalidInputError
 
-# settings = [ γ² | warm-up | patience, 0 for none | step size's parameters (4) | the model's fixed numbers … ]
-GAMMA_SQUARED, N_WARMUP, PATIENCE, STEP_PARAMETERS, HYPERPARAMETERS = 0, 1, 2, 3, 7
+# settings = [ γ² | warm-up | patience, 0 for none | parameters of the step size (4) | hyperparameters of the model … ]
+GAMMA_SQUARED, N_WARMUP, PATIENCE_POINTS, STEP_PARAMETERS, HYPERPARAMETERS = 0, 1, 2, 3, 7
 
-MAX_ABS_VALUE = 1e150  # beyond, a square overflows: such a number is as good as infinite
+MAX_ABS_VALUE = 1e150  # squares of larger numbers overflow: they count as infinite
 
 
 class Outcome(IntFlag):
@@ -71,54 +71,54 @@ OUTCOME_MASK = OUTCOME_REJECTED | OUTCOME_INVALID | OUTCOME_BUFFERED
 
 @dataclass(frozen=True, eq=False)
 class StepKernels:
-    """One turn of Algorithm 1 in pieces (`@kernel`), for the entry points here and in `scheme.many`."""
+    """Kernels of one step of Algorithm 1, for the entry points here and in `batched_algorithm`."""
 
     count_missing: Callable[[Vector], int]
-    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; also for use from Python."""
+    """(y) → number of NaN coordinates, −1 for an invalid point; also for use from Python."""
 
     evaluate_point: Callable[..., Any]
-    """(theta, t, run, y, settings, work, missing) → (score, whether the threshold rejects the point).
+    """(theta, t, consecutive_rejections, y, settings, work, missing) → (score, whether the threshold rejects y).
 
-    run: points dropped in a row before; below 0 the threshold is lifted."""
+    consecutive_rejections: before this point; below 0 the threshold is lifted."""
 
     apply_update: Callable[..., Any]
-    """(theta, t, y, settings, work, missing): right after `judge`, moves θ by ρ_t·H."""
+    """(theta, t, y, settings, work, missing): move θ by ρ_t·H, right after `evaluate_point`."""
 
     process_valid_point: Callable[..., Any]
-    """(state, y, settings, work, missing) → (score, fate): a point that can be used, with its bookkeeping."""
+    """(state, y, settings, work, missing) → (score, outcome) of a valid point; updates the header."""
 
     process_point: Callable[..., Any]
-    """(state, y, settings, work) → (score, fate): any point; one that cannot be used is counted."""
+    """(state, y, settings, work) → (score, outcome) of any point; invalid points are counted."""
 
     stamp: str
-    """For Numba's cache: see `compiling.fingerprint`."""
+    """Part of the cache key: see `limpet._jit.compile.source_fingerprint`."""
 
 
 @dataclass(frozen=True)
 class StreamKernels:
-    """The entry points for one kind of stream, compiled at their first call."""
+    """Entry points for one type of stream, compiled at their first call."""
 
     work_size: int
 
     run: Callable[..., Any]
-    """(state, rows, settings, work, scores, fates, estimates): learns row after row."""
+    """(state, rows, settings, work, scores, outcomes, estimates): process rows in order."""
 
     update: Callable[..., Any]
-    """(cell, y) → the score of a point that was learnt; NaN for any other: see `learn_usable`."""
+    """(buffer, y) → the score of an accepted point, NaN otherwise: see `update_or_nan`."""
 
     score_rows: Callable[..., Any]
-    """(state, rows, settings, work, scores, fates): −log f and fate of each row, if it came next; learns nothing."""
+    """(state, rows, settings, work, scores, outcomes): score each row as the next one, without learning."""
 
     first_invalid: Callable[..., Any]
-    """(rows) → the first row that cannot be used, −1 if there is none."""
+    """(rows) → the first invalid row, −1 if all are valid."""
 
     count_missing: Callable[[Vector], int]
-    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
+    """(y) → number of NaN coordinates, −1 for an invalid point; for use from Python."""
 
 
 @kernel
 def n_accepted(state: Vector) -> float:
-    """How many points have been used, those of the start included."""
+    """Return the number of valid points, those of the initialization included."""
     return state[N_SEEN] - state[N_INVALID] + state[N_BUFFERED] + 1.0
 
 
@@ -142,7 +142,7 @@ def make_validity_kernel(width: int, valid: Callable[[Vector], bool], handles_mi
 
 @cache
 def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> StepKernels:
-    """One turn of Algorithm 1 with these functions in place."""
+    """Return the kernels of one step of Algorithm 1."""
     width, handles_missing = kernels.width, kernels.handles_missing
     theta_end = HEADER_SIZE + kernels.layout.size
     evaluate, advance, valid, squared_norm = (
@@ -154,7 +154,7 @@ def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, V
     used_kernels: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, kernels.estimate, rule]
     for function in used_kernels:
         if not is_kernel(function):
-            raise InvalidInputError(f"{function.__qualname__} must be a compiled function: put @kernel before it")
+            raise InvalidInputError(f"{function.__qualname__}: must be a kernel. Decorate it with @kernel.")
 
     count_missing = make_validity_kernel(width, valid, handles_missing)
 
@@ -194,7 +194,7 @@ def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, V
         if not rejected:
             state[CONSECUTIVE_REJECTIONS] = consecutive_rejections + 1.0 if consecutive_rejections < 0.0 else 0.0
             return score, OUTCOME_ACCEPTED
-        patience_exhausted = (settings[PATIENCE] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE])
+        patience_exhausted = (settings[PATIENCE_POINTS] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE_POINTS])
         state[CONSECUTIVE_REJECTIONS] = -settings[N_WARMUP] if patience_exhausted else consecutive_rejections + 1.0
         state[N_REJECTED] += 1.0
         return score, OUTCOME_REJECTED
@@ -222,10 +222,10 @@ def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, V
 def make_stream_kernels(
     kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
 ) -> StreamKernels:
-    """Algorithm 1 with these functions in place."""
+    """Return the entry points of Algorithm 1 for one stream."""
     width, theta_end = kernels.width, HEADER_SIZE + kernels.layout.size
-    scalar_offset = n_settings + kernels.work_size  # for a point that is one number
-    outcome_offset, score_offset = scalar_offset + 1, scalar_offset + 2  # what became of a point, and its score
+    scalar_offset = n_settings + kernels.work_size  # for a point of one variable
+    outcome_offset, score_offset = scalar_offset + 1, scalar_offset + 2  # outcome and score of a point
     state_offset = score_offset + 1
     estimate, health_index = kernels.estimate, kernels.health_index
     step_kernels = make_step_kernels(kernels, norm, rule)
@@ -242,10 +242,9 @@ def make_stream_kernels(
 
     @kernel
     def update_or_nan(buffer: Vector, y: Vector) -> float:
-        """The score of a point that was learnt and nothing more is to be said of.
+        """Return the score of a point that was accepted and needs no message, NaN otherwise.
 
-        For any other NaN; the last two working entries then hold its fate and its score. A point that cannot be used is
-        left alone, not even counted.
+        The last two entries of the workspace hold outcome and score. An invalid point is not counted.
         """
         state = buffer[state_offset:]
         missing = count_missing(y)

@@ -1,8 +1,8 @@
-"""Algorithm 1 on many streams at once: a matrix of states, a row a stream.
+"""Algorithm 1 on many streams: a matrix of states, one row per stream.
 
-Streams stand side by side in the lanes of a register (`scheme.lanes`) and take their turns together, each with its own
-next point; what one stream learns does not depend on which others stand beside it. The rows of `LANES` streams are
-turned over into a block in which one number of all of them is one register, and turned back when they are done.
+Streams are processed in the lanes of a register (`limpet._jit.simd`), each with its own next point; the result of one
+stream does not depend on the streams in the other lanes. The rows of `LANES` streams are transposed into a block in
+which each field of all of them is one register, and transposed back at the end.
 """
 
 from __future__ import annotations
@@ -15,55 +15,55 @@ from typing import Any
 from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.simd import LANES, any_lane, select
 from limpet._jit.simd_transpose import TILE_SIZE, columns_to_rows, lane_view, rows_to_columns, store_mask
-from limpet.core.algorithm import N_WARMUP, OUTCOME_ACCEPTED, OUTCOME_REJECTED, PATIENCE, StepKernels, make_step_kernels
+from limpet.core.algorithm import N_WARMUP, OUTCOME_ACCEPTED, OUTCOME_REJECTED, PATIENCE_POINTS, StepKernels, make_step_kernels
 from limpet.core.model_kernels import ModelKernels
 from limpet.core.start_buffer import make_buffer_kernel
 from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
 
 
 def padded_row_size(n: int) -> int:
-    """The numbers that a row of so many numbers takes in a matrix of states."""
+    """Return the padded length of a row in a matrix of states."""
     return -(-n // TILE_SIZE) * TILE_SIZE
 
 
 @dataclass(frozen=True, eq=False)
 class BatchedKernels:
-    """The entry points for one kind of stream, compiled at their first call.
+    """Entry points for one type of stream, compiled at their first call.
 
-    A *turn list* says which points are whose: stream s, row streams[s] of the states, has the points
-    order[begins[s]] … order[begins[s] + counts[s] − 1], in that order.
-    Scores and fates are written where the points are.
+    A *schedule* assigns points to streams: stream s, row streams[s] of the states, has the points
+    order[offsets[s]] … order[offsets[s] + counts[s] − 1], in this order.
+    Scores and outcomes are written at the indices of the points.
     """
 
     block_size: int
 
     run_lanes: Callable[..., Any] | None
-    """(states, streams, begins, counts, order, points, settings, block, places, in_order, scores, fates): all points
-    are whole, all streams have started, counts do not increase.
+    """(states, streams, offsets, counts, order, points, settings, block, point_indices, in_order, scores, outcomes):
+    all points are complete, all streams have started, counts do not increase.
 
-    places: room for `LANES` whole numbers. in_order: whether each stream has one point, and they come in the order of
-    the streams. None where the model cannot be run on lanes.
+    point_indices: a buffer of `LANES` integers. in_order: whether each stream has one point, in the order of the
+    streams. None if the model cannot run on lanes.
     """
 
     work_size: int
 
     run_sequential: Callable[..., Any]
-    """(states, streams, begins, counts, order, points, settings, work, scores, fates): any points, one stream after
-    another, each of which has started."""
+    """(states, streams, offsets, counts, order, points, settings, work, scores, outcomes): any points, stream by
+    stream; all streams have started."""
 
     first_incomplete: Callable[..., Any]
-    """(points) → the first point that cannot be used or misses a coordinate, −1 if there is none."""
+    """(points) → the first invalid or incomplete point, −1 if all are complete."""
 
     mark_incomplete: Callable[..., Any]
-    """(begins, counts, order, points, special): marks the streams that have such a point."""
+    """(offsets, counts, order, points, incomplete): mark the streams that have such a point."""
 
     buffer_points: Callable[..., Any]
-    """See `holding.hold_many`."""
+    """See `start_buffer.make_buffer_kernel`."""
 
 
 @cache
 def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> BatchedKernels:
-    """Algorithm 1 with these functions in place, for any number of streams."""
+    """Return the entry points of Algorithm 1 for many streams."""
     step_kernels = make_step_kernels(kernels, norm, rule)
     process_point, stamp = step_kernels.process_point, step_kernels.stamp
 
@@ -87,7 +87,7 @@ def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float
 
 
 def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any], ...]:
-    """`Many.first_special`, `Many.are_special` and `Many.hold`."""
+    """Return `first_incomplete`, `mark_incomplete` and `buffer_points` of `BatchedKernels`."""
     count_missing, stamp = step_kernels.count_missing, step_kernels.stamp
 
     def first_incomplete(points):  # type: ignore[no-untyped-def]
@@ -114,10 +114,10 @@ def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any]
 def make_grid_kernels(
     kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
 ) -> tuple[int, Callable[..., Any]] | None:
-    """The numbers that a block has, and `Many.run` for streams each of which has settings of its own.
+    """Return the block size and `run_lanes` for streams with separate settings.
 
-    settings: (streams, n_settings). scores, fates: (streams, points): several streams may have the same points.
-    None where the model cannot be run on lanes.
+    settings: (streams, n_settings). scores, outcomes: (streams, points): several streams may have the same points.
+    None if the model cannot run on lanes.
     """
     return None if kernels.lane_kernels is None else make_lane_kernel(kernels.lane_kernels, norm, rule, n_settings)
 
@@ -125,17 +125,17 @@ def make_grid_kernels(
 def make_lane_kernel(
     kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
 ) -> tuple[int, Callable[..., Any]]:
-    """The numbers that a block has, and `Many.run`; n_settings: of each stream, 0 if all have the same."""
+    """Return the block size and `run_lanes`; n_settings: per stream, 0 if all have the same."""
     step_kernels = make_step_kernels(kernels, norm, rule)
     evaluate_point, apply_update, stamp = step_kernels.evaluate_point, step_kernels.apply_update, step_kernels.stamp
     width, theta_size = kernels.width, kernels.layout.size
     state_size = HEADER_SIZE + theta_size
     row_size = padded_row_size(state_size)
-    fixed_start = N_BUFFERED  # from here on nothing changes once it has started …
-    fixed_end = fixed_start + (1 + kernels.n_fixed) // TILE_SIZE * TILE_SIZE  # … up to here
-    # The fields of a block, each of them `LANES` numbers.
+    fixed_start = N_BUFFERED  # from here on, fields are constant after the start …
+    fixed_end = fixed_start + (1 + kernels.n_fixed) // TILE_SIZE * TILE_SIZE  # … to here
+    # Offsets of fields in a block, each of `LANES` numbers.
     theta_offset = HEADER_SIZE
-    saved_theta_offset = row_size  # theta before a turn that not all lanes learn from
+    saved_theta_offset = row_size  # theta before a step that not all lanes accept
     work_offset = saved_theta_offset + theta_size
     point_offset = work_offset + kernels.work_size
     score_offset = point_offset + width
@@ -170,7 +170,7 @@ def make_lane_kernel(
             for i in range(theta_size):
                 theta[i] = select(rejected, fields[saved_theta_offset + i], theta[i])
         fields[N_SEEN] = seen
-        patience_exhausted = (settings[PATIENCE] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE])
+        patience_exhausted = (settings[PATIENCE_POINTS] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE_POINTS])
         count_if_rejected = select(patience_exhausted, 0.0 - settings[N_WARMUP], consecutive_rejections + 1.0)
         fields[CONSECUTIVE_REJECTIONS] = select(
             rejected, count_if_rejected, select(consecutive_rejections < 0.0, consecutive_rejections + 1.0, 0.0)
@@ -197,14 +197,14 @@ def make_lane_kernel(
                         block[(settings_offset + i) * LANES + lane] = settings[first + lane, i]
             if (
                 in_order and active == LANES and width == 1 and not settings_per_stream
-            ):  # points and answers stay where they are
+            ):  # points and results are contiguous
                 first_index = order[offsets[first]]
                 score, rejected = process_lanes(fields, lane_view(points, first_index), lane_settings)
                 lane_view(scores, first_index)[0] = score
                 store_mask(outcomes, first_index, rejected)
             else:
                 for j in range(counts[first]):
-                    while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
+                    while counts[first + active - 1] <= j:  # this stream is done; its lane remains unused
                         active -= 1
                         store_row(states, streams[first + active], block, active)
                     for lane in range(active):

@@ -1,8 +1,8 @@
-"""How much is kept of a stream: all that helps, or as little as still does.
+"""Memory profiles of a stream: full, or compact.
 
-The lean setting keeps numbers of 32 bits (a point's place and scale aside, which need all digits), counts of 16 bits,
-fewer experts, a shorter ring, coarser bins and fewer bets; and it does without the residual view, the change score's
-own memory and the look at what is left in the residuals.
+The compact profile stores numbers of 32 bits (except location and scale, which need all digits), counts of 16 bits,
+fewer experts, a shorter ring buffer, coarser bins and fewer bets; it omits the residual scorer, the separate state of
+the change score and the diagnostics of residuals.
 """
 
 from __future__ import annotations
@@ -15,72 +15,72 @@ import numpy as np
 
 @dataclass(frozen=True)
 class MemoryProfile:
-    """What a stream on autopilot is given room for."""
+    """Sizes of the state of a `Detector`."""
 
     name: str
 
     is_float32: bool
-    """Whether numbers have 32 bits and counts 16, or numbers 64 bits and counts 32."""
+    """Whether numbers have 32 bits and counts 16, instead of 64 and 32."""
 
     is_full: bool
-    """Whether there is room for the residual view, the change score, the test of whiteness, and the detector's own
-    frame and lag-1 memory."""
+    """Whether residual scorer, change score, residual diagnostics, and the change detector's separate standardization
+    and prewhitening are included."""
 
     step_sizes: tuple[float, ...]
-    """Of the experts in the bank, slow to quick …"""
+    """Of the experts in the ensemble, slow to fast …"""
 
     fast_expert: int
-    """… and the one of them whose lead over the slowest tells of a small shift."""
+    """… and the index of the expert whose lead over the slowest indicates a small shift."""
 
     ring_points: int
-    """Latest points kept for the rescue, at least."""
+    """Minimum number of latest points stored for re-initialization."""
 
     fine_bin_width: float
     n_fine_bins: int
     coarse_bin_width: float
     n_surprise_bins: int
-    """Surprises are counted in so many bins: the first ones of this width in nats, then coarse ones."""
+    """Bins of the histogram of surprises: fine bins first, then coarse ones; widths in nats."""
 
     warmup_points: int
-    """Points from which the detector of changes takes its frame."""
+    """Points from which the change detector estimates location and scale."""
 
     n_rank_bins: int
-    """Of its histogram; a multiple of 8."""
+    """Bins of the change detector's histogram; a multiple of 8."""
 
     shifts: tuple[float, ...]
     wider_scales: tuple[float, ...]
     narrower_scales: tuple[float, ...]
-    """What its bets are on: levels shifted up or down, and other spreads; at least eight bets in all."""
+    """Alternatives of the bets: shifts up and down in sd, and other spreads; at least eight bets."""
 
     @property
     def dtype(self) -> Any:
-        """The type of a number."""
+        """Type of a number."""
         return np.float32 if self.is_float32 else np.float64
 
     @property
     def count_dtype(self) -> Any:
-        """The type of a count of points."""
+        """Type of a count of points."""
         return np.int16 if self.is_float32 else np.int32
 
     @property
     def max_count(self) -> int:
-        """Points counted, at which all counts are halved: no state may look as if it held a NaN."""
+        """Count at which all counts are halved, so that no state looks as if it held a NaN."""
         return 2**14 + 2**13 if self.is_float32 else 2**30
 
     def float64_slots(self, n: int) -> int:
-        """Places that n numbers of 64 bits take."""
+        """Return the slots of n numbers of 64 bits."""
         return 2 * n if self.is_float32 else n
 
     def int32_slots(self, n: int) -> int:
-        """Places that n whole numbers of 32 bits take."""
+        """Return the slots of n integers of 32 bits."""
         return n if self.is_float32 else (n + 1) // 2
 
     def count_slots(self, n: int) -> int:
-        """Places that n counts take."""
+        """Return the slots of n counts."""
         return (n + 1) // 2
 
 
-MIN_POINTS_PER_COMPONENT = 12  # points for each component, for a mixture to be fitted
+MIN_POINTS_PER_COMPONENT = 12  # to fit a mixture
 
 FULL = MemoryProfile(
     name="full",
@@ -119,7 +119,7 @@ COMPACT = MemoryProfile(
 
 
 def profile_for(sizes: MemoryProfile, K: int) -> MemoryProfile:
-    """With a ring that a mixture of K components can be fitted to."""
+    """Return the profile with a ring buffer large enough to fit a mixture of K components."""
     return replace(sizes, ring_points=max(sizes.ring_points, MIN_POINTS_PER_COMPONENT * K))
 
 

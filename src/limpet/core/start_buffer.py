@@ -1,4 +1,4 @@
-"""The first points of a stream, held until the model can start from them."""
+"""Buffer the first points of a stream until the model can be initialized."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
 from limpet.core.algorithm import OUTCOME_BUFFERED, OUTCOME_INVALID
 from limpet.core.state import MISSING_SENTINEL, N_BUFFERED, N_INVALID, N_SEEN, Vector
 
-MIN_VALUES_PER_VARIABLE = 3  # values of a variable among the first points
-MAX_WAIT_FACTOR = 10  # times n_init: how long to wait for that many
+MIN_VALUES_PER_VARIABLE = 3  # required values of a variable among the first points
+MAX_WAIT_FACTOR = 10  # times n_init: points after which one value suffices
 
 
 @kernel
 def n_values_required(state: Vector, n_init: int) -> int:
-    """How many values of a variable it takes to start; after a while one will do."""
+    """Return how many values of a variable the initialization requires; 1 after a long wait."""
     is_waiting = state[N_SEEN] - state[N_INVALID] < MAX_WAIT_FACTOR * n_init
     return min(MIN_VALUES_PER_VARIABLE, n_init) if is_waiting else 1
 
 
 @kernel
 def n_values_buffered(start: Vector, n_buffered: int, variable: int) -> int:
-    """How many values of a variable there are among the points held."""
+    """Return the number of buffered values of a variable."""
     n_values = 0
     for i in range(n_buffered):
         if start[i, variable] != MISSING_SENTINEL:
@@ -35,10 +35,10 @@ def n_values_buffered(start: Vector, n_buffered: int, variable: int) -> int:
 
 @kernel
 def buffer_point(state: Vector, start: Vector, y: Vector, missing: int, buffers_missing: bool) -> bool:
-    """Keeps one of the first points in `start` (n_init, width); whether the model can start now.
+    """Store a point in the buffer `start` (n_init, width); return whether the model can be initialized.
 
-    missing: how many coordinates are NaN, −1 for a point that cannot be used. keeps_gaps: whether such a one is held as
-    well, because time passes with it.
+    missing: the number of NaN coordinates, −1 for an invalid point. buffers_missing: whether invalid points are
+    buffered as missing, because time passes with them.
     """
     n_init, width = start.shape
     state[N_SEEN] += 1.0
@@ -47,7 +47,7 @@ def buffer_point(state: Vector, start: Vector, y: Vector, missing: int, buffers_
         if not buffers_missing:
             return False
     n_buffered = int(state[N_BUFFERED])
-    if n_buffered == n_init:  # a variable has shown too few values yet: the latest points are kept
+    if n_buffered == n_init:  # a variable has too few values: keep the latest points
         for i in range(n_init - 1):
             for j in range(width):
                 start[i, j] = start[i + 1, j]
@@ -65,16 +65,16 @@ def buffer_point(state: Vector, start: Vector, y: Vector, missing: int, buffers_
 
 
 def started_marker(n_seen: Any, n_invalid: Any, n_init: int) -> Any:
-    """What HELD is once a model has started; see there. For one stream or arrays of them."""
+    """Return N_BUFFERED of a started model (see `core.state`), for one stream or arrays."""
     return -1.0 - np.maximum(n_seen - n_invalid - n_init, 0.0)
 
 
 def make_buffer_kernel(count_missing: Callable[[Vector], int]) -> Callable[..., Any]:
-    """An entry point for many streams that have not started.
+    """Return an entry point that buffers points of many streams that have not started.
 
-    (states, starts, slots, streams, begins, counts, order, points, scores, fates, keeps_gaps, taken, due): see
-    `scheme.many.Many` for who has which points. Stream s holds its points in starts[slots[s]]; taken[s] of them were
-    held when due[s] says that it can start now, or else all of them.
+    (states, start_buffers, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing,
+    n_processed, is_ready): see `BatchedKernels` for the schedule. Stream s buffers its points in
+    start_buffers[slots[s]]; n_processed[s] points were buffered when is_ready[s] is set, or else all of them.
     """
     stamp = source_fingerprint([count_missing, buffer_point])
 

@@ -1,13 +1,12 @@
-"""The flat state: one float64 vector a stream, of which everything else is a view.
+"""The flat state: one float64 vector per stream, with views of its parts.
 
     [ header | theta | start ]
 
-`header` counts, `theta` is what the model learns (the model declares its fields), `start` holds the first points
-until the model is started from them and is dead weight afterwards: whoever keeps a million states keeps
-only `header` and `theta`.
+`header` has counts, `theta` the parameters (the model declares their fields), and `start` buffers the first points
+until the model is initialized and is unused afterwards: a fleet stores only `header` and `theta`.
 
-For a call, settings, a working area and the state lie in one *cell* `[ settings | work | state ]`, because every array
-that is handed to a compiled function costs the call about 80 ns.
+For calls of compiled functions, settings, workspace and state are in one buffer `[ settings | work | state ]`, because
+each array argument costs about 80 ns per call.
 """
 
 from __future__ import annotations
@@ -24,31 +23,29 @@ import numpy as np
 from limpet._jit.compile import Vector as Vector
 
 # The header. Counts are exact in a float64 up to 2^53 points.
-N_SEEN = 0  # points that came, of any kind
+N_SEEN = 0  # points of any kind
 N_REJECTED = 1  # points the threshold rejected
-N_INVALID = 2  # points that could not be used: not a number, infinite, outside the model's support
-CONSECUTIVE_REJECTIONS = (
-    3  # points dropped in a row, up to the last one; below 0, points yet to come for which the threshold is lifted
-)
-N_BUFFERED = 4  # points held in `start`; once the model has started, −1 − the usable points before the first one held
+N_INVALID = 2  # invalid points: NaN, infinite, outside the model's support
+CONSECUTIVE_REJECTIONS = 3  # up to the last point; below 0: minus the points for which the threshold is still lifted
+N_BUFFERED = 4  # points in `start`; after the start of the model −1 − the number of valid points before the buffer
 HEADER_SIZE = 5
 
-MISSING_SENTINEL = -np.finfo(np.float64).max  # a missing coordinate in `start`: no state ever holds a NaN
+MISSING_SENTINEL = -np.finfo(np.float64).max  # a missing coordinate in `start`: states never hold NaN
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each field of `theta` lies: name → shape, in order."""
+    """Fields of theta: name → shape, in order."""
 
     fields: Mapping[str, tuple[int, ...]]
 
     @cached_property
     def size(self) -> int:
-        """How many numbers `theta` has."""
+        """Number of entries of theta."""
         return sum(prod(shape) for shape in self.fields.values())
 
     def view(self, theta: Vector, name: str) -> Vector:
-        """The field `name` of `theta`, as a view in its shape.
+        """Return the field `name` of theta, as a view in its shape.
 
         >>> layout = Layout({"weights": (2,), "means": (2, 3)})
         >>> layout.view(np.arange(8.0), "means")
@@ -59,9 +56,9 @@ class Layout:
         return theta[offset : offset + prod(shape)].reshape(shape)
 
     def offset(self, name: str) -> int:
-        """The index in `theta` at which the field `name` begins.
+        """Return the index in theta at which the field `name` begins.
 
-        >>> Layout({"weights": (2,), "means": (2, 3)}).at("means")
+        >>> Layout({"weights": (2,), "means": (2, 3)}).offset("means")
         2
         """
         return self._offsets[name]
@@ -73,18 +70,18 @@ class Layout:
 
 
 def n_float64_slots(n: int, dtype: type[np.floating[Any]]) -> int:
-    """Places of a state that n numbers of this type take.
+    """Return the float64 slots of n numbers of this type.
 
-    >>> places_of(5, np.float64), places_of(5, np.float32)
+    >>> n_float64_slots(5, np.float64), n_float64_slots(5, np.float32)
     (5, 3)
     """
     return -(-n * np.dtype(dtype).itemsize // 8)
 
 
 class StreamBuffer:
-    """The memory of one stream: settings, working area and state, laid out in one vector.
+    """Settings, workspace and state of one stream in one vector.
 
-    theta_size: how many numbers theta has, of the type `number`: float32 takes half of the room.
+    theta_size: the number of entries of theta, of type `dtype`: float32 takes half the memory.
     """
 
     def __init__(
@@ -114,33 +111,33 @@ class StreamBuffer:
         return self.state
 
     def release_start_buffer(self) -> None:
-        """The model has started, and the first points are not needed any more."""
+        """Clear the buffer of first points after the start of the model."""
         self.start[:] = 0.0
 
 
 class StreamBufferView(StreamBuffer):
-    """The memory of one stream among many: a row of the matrix of states and, until it starts, one of the starts."""
+    """Buffer of a stream of a fleet: views of its rows of states and of start buffers."""
 
     def __init__(self, template: StreamBuffer, row: Vector, start: Vector) -> None:
-        self.vector = np.zeros(0)  # it does not lie in one piece
+        self.vector = np.zeros(0)  # not contiguous
         self.settings, self.work = template.settings.copy(), np.zeros_like(template.work)
         self._theta_end, self._dtype = HEADER_SIZE + len(template.theta.view(np.float64)), template.theta.dtype
         self.on_started: Callable[[], None] | None = None
         self.set_row(row, start)
 
     def set_row(self, row: Vector, start: Vector) -> None:
-        """The row is elsewhere now."""
+        """Set views of other rows."""
         self.state, self.start = row, start
         self.header, self.theta = row[:HEADER_SIZE], row[HEADER_SIZE : self._theta_end].view(self._dtype)
 
     @property
     def flat(self) -> Vector:
-        """A copy of the flat state; before the start there is nothing in theta yet."""
+        """Return a copy of the flat state; theta is 0 before the start."""
         theta = self.theta if self.header[N_BUFFERED] < 0.0 else np.zeros_like(self.theta)
         return np.concatenate([self.header, theta.view(np.float64), self.start.reshape(-1)])
 
     def release_start_buffer(self) -> None:
-        """Whoever has lent the first points their place is told."""
+        """Clear the buffer of first points and notify its owner."""
         super().release_start_buffer()
         if self.on_started is not None:
             self.on_started()

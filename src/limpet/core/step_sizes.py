@@ -1,7 +1,7 @@
-"""Step sizes ρ_t: how far each accepted point moves the state.
+"""Step sizes ρ_t: how far each accepted point moves the parameters.
 
-A step size is a compiled rule (t, parameters) → ρ_t and its parameters. The three here are one rule,
-ρ_t = scale · (t + shift)^(−power), cut at 1; a new rule is a class with a `rule` of its own.
+A step size is a compiled rule (t, parameters) → ρ_t and its parameters. The three here share one rule,
+ρ_t = scale · (t + shift)^(−power), capped at 1; a new rule is a class with another `rule`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from limpet.core.state import Vector
 
 @kernel
 def polynomial_decay(t: float, parameters: Vector) -> float:
-    """ρ_t = scale · (t + shift)^(−power), never above 1; t counts the points used so far, this one included."""
+    """Return scale · (t + shift)^(−power), at most 1; t counts valid points, this one included."""
     scale, shift, power = parameters[0], parameters[1], parameters[2]
     if all_lanes(power == 0.0):
         return scale
@@ -33,7 +33,7 @@ def polynomial_decay(t: float, parameters: Vector) -> float:
 
 
 class StepSize(ABC):
-    """Base of every step size. A subclass is a frozen dataclass; it is known by its name, as models are."""
+    """Base class of step sizes. A subclass is a frozen dataclass, registered by name as models are."""
 
     rule: ClassVar[Callable[[float, Vector], float]] = staticmethod(polynomial_decay)
 
@@ -46,13 +46,20 @@ class StepSize(ABC):
     @property
     @abstractmethod
     def parameters(self) -> tuple[float, ...]:
-        """The numbers that the rule is given, at most four."""
+        """Parameters of the rule, at most four."""
 
 
 @dataclass(frozen=True)
 class Constant(StepSize):
-    """The same ρ for ever: keeps adapting, never converges (the paper's choice).
+    """Constant ρ (the paper's choice): keeps adapting, never converges.
 
+    Parameters
+    ----------
+    rho
+        In (0, 1].
+
+    Examples
+    --------
     >>> Constant(0.01).parameters
     (0.01, 0.0, 0.0)
     >>> Constant.from_half_life(69).rho
@@ -62,11 +69,11 @@ class Constant(StepSize):
     rho: float
 
     def __post_init__(self) -> None:
-        check_positive("the step size rho", self.rho, maximum=1.0)
+        check_positive("rho", self.rho, maximum=1.0)
 
     @classmethod
     def from_half_life(cls, half_life: float) -> Constant:
-        """The ρ with which a point's weight halves after `half_life` further points."""
+        """Return the ρ with which the weight of a point halves after `half_life` points."""
         check_positive("half_life", half_life)
         return cls(-math.expm1(-math.log(2.0) / half_life))
 
@@ -78,7 +85,7 @@ class Constant(StepSize):
 
 @dataclass(frozen=True)
 class InverseTime(StepSize):
-    """ρ_t = 1/t: every point weighs the same; converges, and cannot follow a change."""
+    """ρ_t = 1/t: all points have equal weight; converges and cannot follow changes."""
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -88,7 +95,7 @@ class InverseTime(StepSize):
 
 @dataclass(frozen=True)
 class PolynomialDecay(StepSize):
-    """ρ_t = scale · (t + t0)^(−power), the shifted power of Cappé and Moulines (2009); ½ < power ≤ 1 converges."""
+    """ρ_t = scale · (t + t0)^(−power), as in Cappé and Moulines (2009); converges for ½ < power ≤ 1."""
 
     power: float = 0.6
     t0: float = 0.0
@@ -101,5 +108,5 @@ class PolynomialDecay(StepSize):
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """As named."""
+        """scale, shift = t0, power."""
         return (self.scale, self.t0, self.power)

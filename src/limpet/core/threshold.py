@@ -1,4 +1,4 @@
-"""A threshold γ for the whitened norm, from the share of clean points that it may drop."""
+"""Threshold γ of the whitened norm for a given rejection rate of clean points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from limpet._validation import check_positive
 
 
 def chi_square_tail(x: float, d: int) -> float:
-    """P(X > x) for a chi-square variable with d degrees of freedom, by the recurrence in d.
+    """Return P(X > x) of a chi-square variable with d degrees of freedom, by recurrence in d.
 
     >>> round(chi_square_tail(3.841458820694124, 1), 12), round(chi_square_tail(5.991464547107979, 2), 12)
     (0.05, 0.05)
@@ -28,12 +28,12 @@ def chi_square_tail(x: float, d: int) -> float:
 
 @cache
 def gamma_for_rate(rate: float, d: int) -> float:
-    """The γ, in standard deviations, that a d-dimensional Gaussian point exceeds with this probability.
+    """Return the γ, in sd, that a d-dimensional Gaussian point exceeds with this probability.
 
     >>> round(gamma_for_rate(1e-4, 1), 4), round(gamma_for_rate(1e-4, 3), 4)
     (3.8906, 4.5943)
     """
-    check_positive("the rate of wrongly dropped points", rate, maximum=0.5)
+    check_positive("rate", rate, maximum=0.5)
     low, high = 0.0, 1.0
     while chi_square_tail(high, d) > rate:
         high *= 2.0

@@ -37,7 +37,7 @@ class MixtureKernels(ModelKernels):
 
     compute_densities: Callable[[Vector, Vector, Vector, Vector, bool], tuple[float, float]]
     log_coefficient: float
-    """`evaluate` without the logarithm: (theta, y, hyper, work, missing) → (a, b), −log f = a − log_coefficient·log b."""
+    """(theta, y, hyper, work, missing) → (a, b) with −log f = a − log_coefficient·log b."""
 
     m_step: Callable[[Vector, Vector, Vector], None]
     """(theta, hyper, out): write the parameters θ̄(ŝ) under the penalty to `out`, in the layout of theta."""

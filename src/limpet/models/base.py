@@ -1,4 +1,4 @@
-"""What a model is: a family of distributions, described by a few settings, that Algorithm 1 can learn."""
+"""Model interface: a family of distributions, described by a few settings, for Algorithm 1."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from limpet.core.threshold import gamma_for_rate
 
 
 class Model(ABC):
-    """Base of every model. A subclass is a frozen dataclass whose fields are its settings.
+    """Base class of models. A subclass is a frozen dataclass whose fields are its settings.
 
-    Subclasses are known by name (`limpet._registry`), so that a checkpoint can say what it was made with.
+    Subclasses are registered by name (`limpet._registry`), so that a checkpoint can name its model.
     """
 
     estimates: ClassVar[tuple[str, ...]] = ()
-    """Names of what `estimate` can be asked for."""
+    """Names of the estimates that `estimate` returns."""
 
     recordable: ClassVar[str] = ""
-    """The estimate that `process(record=…)` can keep after each row."""
+    """Name of the estimate that `process(record=…)` can store after each row."""
 
     supervised: ClassVar[bool] = False
     """Whether a point is a pair (x, y): its last number is then the target."""
 
     support_description: ClassVar[str] = "finite numbers, not all of a point missing"
-    """What a point must be, for the message about one that cannot be used."""
+    """Condition of a valid point, for messages about invalid ones."""
 
     min_init_points: ClassVar[int] = 1
-    """How many first points it takes to start from at the least."""
+    """Minimum number of points for the initialization."""
 
     registry: ClassVar[Registry[Model]] = Registry("model")
 
@@ -44,36 +44,36 @@ class Model(ABC):
 
     @abstractmethod
     def kernels(self, width: int) -> ModelKernels:
-        """The compiled functions for points of `width` numbers."""
+        """Return the compiled functions for points of `width` numbers."""
 
     def hyperparameters(self, width: int) -> Vector:
-        """The fixed numbers that the functions are given."""
+        """Return the hyperparameters that the functions take."""
         return np.zeros(0)
 
     @abstractmethod
     def estimate(self, name: str, theta: Vector, width: int) -> Any:
-        """The estimate `name`, in the units of the data."""
+        """Return the estimate `name`, in the units of the data."""
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
-        """The target expected for each row of features (n, p); for models that learn from pairs."""
+        """Return the expected target of each row of features (n, p); only for supervised models."""
         raise AttributeError(f"{type(self).__name__} does not predict; regressions do")
 
     def gamma_for_rate(self, rate: float, width: int) -> float:
-        """The γ of the whitened norm that a clean point exceeds with this probability; here as for a Gaussian."""
+        """Return the γ of the whitened norm that a clean point exceeds at this rate (as a Gaussian)."""
         return gamma_for_rate(rate, width - self.supervised)
 
     def health_message(self, theta: Vector, width: int) -> str | None:
-        """Something about the state that its user should be told, in words; None if all is well."""
+        """Return a message about a problem of the state, or None."""
         return None
 
     def to_config(self) -> dict[str, Any]:
-        """The fields by name: `type(model)(**model.settings())` equals the model."""
+        """Return the fields by name: `type(model)(**model.to_config())` equals the model."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
 
 
 def model_from_config(name: str, config: dict[str, Any]) -> Model:
-    """The model called `name`; an error that says what to do where it is not known."""
+    """Return the model called `name` with this configuration."""
     models = import_module("limpet.models")
-    if name in models.__all__:  # one of ours, perhaps not imported yet
+    if name in models.__all__:  # part of limpet, possibly not imported yet
         getattr(models, name)
     return Model.registry[name](**config)

@@ -1,4 +1,4 @@
-"""The Poisson mixture, for counts."""
+"""Mixtures of Gaussians, and of Poisson distributions for counts."""
 
 from __future__ import annotations
 
@@ -21,18 +21,22 @@ from limpet.models.components.gaussian_diagonal import DIAGONAL_GAUSSIAN
 from limpet.models.components.gaussian_full import FULL_GAUSSIAN, MIN_PIVOT_SHARE, MIN_VARIANCE
 from limpet.models.priors import ConjugatePrior
 
-# What all mixtures have in common, seen from Python: settings, estimates, and what to tell the user.
-
-DUPLICATE_DISTANCE_SD = 1e-3  # standard deviations between two means that are taken to be the same
-DUPLICATE_CHECK_DISTANCE_SCALES = 0.01  # scales of the frame: means further apart than that need no closer look
+DUPLICATE_DISTANCE_SD = 1e-3  # sd between two means that count as duplicates
+DUPLICATE_CHECK_DISTANCE_SCALES = 0.01  # standardized units: means further apart need no exact check
 
 
 @dataclass(frozen=True)
 class Mixture(Model):
-    """Base of the mixtures.
+    """Base class of mixtures.
 
-    n_components: K. penalty: a conjugate prior for the M-step. smoothing: SDEM's α, which keeps every responsibility
-    at αρ/K at least.
+    Parameters
+    ----------
+    n_components
+        K.
+    penalty
+        A conjugate prior for the M-step.
+    smoothing
+        SDEM's α, which keeps every responsibility at αρ/K at least.
     """
 
     n_components: int = 1
@@ -46,27 +50,27 @@ class Mixture(Model):
         check_int("n_components", self.n_components, 1)
         check_positive("smoothing", self.smoothing, allow_zero=True)
         if self.penalty is not None and not isinstance(self.penalty, ConjugatePrior):
-            raise InvalidInputError(f"penalty must be a Penalty(…), got {self.penalty!r}")
+            raise InvalidInputError(f"penalty: must be a ConjugatePrior, got {self.penalty!r}")
 
     @property
     def min_init_points(self) -> int:  # type: ignore[override]
-        """Two for each component."""
+        """Two per component."""
         return 2 * self.n_components
 
     @abstractmethod
     def kernels(self, width: int) -> MixtureKernels:
-        """Compiled for this K and d."""
+        """Return the compiled functions for this K and d."""
 
     @abstractmethod
     def component_covariance(self, parameters: Vector, width: int) -> Vector:
-        """The covariance (d, d) of a component with these parameters, in the frame's coordinates."""
+        """Return the covariance (d, d) of a component, in standardized units."""
 
     def hyperparameters(self, width: int) -> Vector:
-        """[ smoothing | penalty ]."""
+        """Return [ smoothing | penalty ]."""
         return np.concatenate([[self.smoothing], (self.penalty or ConjugatePrior()).to_vector(width)])
 
     def estimate(self, name: str, theta: Vector, width: int) -> Vector:
-        """`weights` (K,), `means` (K, d) or `covariances` (K, d, d)."""
+        """Return `weights` (K,), `means` (K, d) or `covariances` (K, d, d)."""
         kernels = self.kernels(width)
         view = kernels.layout.view
         parameters = theta.copy()
@@ -82,29 +86,27 @@ class Mixture(Model):
         return covariances * np.outer(scale, scale)
 
     def health_message(self, theta: Vector, width: int) -> str | None:
-        """Says so when a component has lost its points, or is the copy of another."""
+        """Return a message if a component has lost its points or duplicates another."""
         view = self.kernels(width).layout.view
         starved = np.flatnonzero(view(theta, "weights") <= MIN_WEIGHT)
         if len(starved):
             return (
-                f"component {', '.join(map(str, starved))} of {self.n_components} has lost its points: its weight is down "
-                "to nothing. Fewer components, a Penalty(weight=…) or more first points (n_init=…) would keep it."
+                f"component {', '.join(map(str, starved))} of {self.n_components} has lost its points: its weight is "
+                "about 0. Use fewer components, penalty=ConjugatePrior(weight=…), or a larger n_init."
             )
         components = view(theta, "components")
         for k, component in enumerate(components[:-1]):
             distances = np.abs(components[k + 1 :, :width] - component[:width])
-            if distances.max(axis=1).min() > DUPLICATE_CHECK_DISTANCE_SCALES:  # the usual case, at little cost
+            if distances.max(axis=1).min() > DUPLICATE_CHECK_DISTANCE_SCALES:  # the most common case, at little cost
                 continue
             sd = np.sqrt(np.diag(self.component_covariance(component, width)))
             if (distances < DUPLICATE_DISTANCE_SD * sd).all(axis=1).any():
                 return (
-                    f"component {k} of {self.n_components} has a copy: two of them describe the same points. "
-                    "Fewer components or more first points (n_init=…) would help."
+                    f"component {k} of {self.n_components} duplicates another: both describe the same points. "
+                    "Use fewer components or a larger n_init."
                 )
         return None
 
-
-# The Gaussian mixture.
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 COMPONENT_BY_COVARIANCE: dict[str, Component] = {"full": FULL_GAUSSIAN, "diagonal": DIAGONAL_GAUSSIAN}
@@ -112,18 +114,30 @@ COMPONENT_BY_COVARIANCE: dict[str, Component] = {"full": FULL_GAUSSIAN, "diagona
 
 @dataclass(frozen=True)
 class GaussianMixture(Mixture):
-    """K Gaussians in d dimensions, learnt by the online EM algorithm [1]_.
+    """Mixture of K Gaussians in d dimensions, learned by the online EM algorithm [1]_.
 
     The statistics are ŝ = (s1, s2, s3): running responsibility, responsibility·y and responsibility·yyᵀ of each
-    component; weights = s1, means = s2/s1, covariances = s3/s1 − μμᵀ. A NaN in a point of several variables means that
-    it is missing: density and expected statistics are those of the observed coordinates.
+    component; weights = s1, means = s2/s1, covariances = s3/s1 − μμᵀ. A NaN in a point of several variables is a
+    missing value: density and expected statistics are those of the observed coordinates.
 
-    n_components: K. penalty: a conjugate prior for the M-step. smoothing: SDEM's α.
-    covariance: "full" or "diagonal".
+    Parameters
+    ----------
+    n_components
+        K.
+    penalty
+        A conjugate prior for the M-step.
+    smoothing
+        SDEM's α.
+    covariance
+        "full" or "diagonal".
 
+    Examples
+    --------
     >>> GaussianMixture(n_components=2, covariance="diagonal")
     GaussianMixture(n_components=2, penalty=None, smoothing=0.0, covariance='diagonal')
 
+    References
+    ----------
     .. [1] Cappé, O. and Moulines, E. (2009). On-line expectation-maximization algorithm for latent data models.
        Journal of the Royal Statistical Society B 71(3).
     """
@@ -134,16 +148,16 @@ class GaussianMixture(Mixture):
         super().__post_init__()
         if self.covariance not in COMPONENT_BY_COVARIANCE:
             raise InvalidInputError(
-                f"covariance must be one of {', '.join(COMPONENT_BY_COVARIANCE)}, not {self.covariance!r}"
+                f"covariance: must be one of {', '.join(COMPONENT_BY_COVARIANCE)}, got {self.covariance!r}"
             )
 
     def kernels(self, width: int) -> MixtureKernels:
-        """Compiled for this K and d."""
+        """Return the compiled functions for this K and d."""
         smoothed, penalized = self.smoothing > 0.0, self.penalty is not None
         return _gaussian_mixture_kernels(self.covariance, int(self.n_components), width, smoothed, penalized)
 
     def component_covariance(self, parameters: Vector, width: int) -> Vector:
-        """As the kernel uses it: positive definite, whatever the data."""
+        """Return the covariance as the kernel uses it: positive definite for all data."""
         if self.covariance == "diagonal":
             return np.diag(np.maximum(parameters[width:], MIN_VARIANCE))
         return unpack_positive_definite(parameters[width:], width)
@@ -159,16 +173,16 @@ def _gaussian_mixture_kernels(covariance: str, K: int, d: int, smoothed: bool, p
 
 @cache
 def standardized_mixture_kernels(covariance: str, K: int, d: int) -> MixtureKernels:
-    """The functions of a mixture without a frame, whose points come in the coordinates of one that several share."""
+    """Return the functions of a mixture whose points are standardized by the caller."""
     return make_mixture_kernels(
         COMPONENT_BY_COVARIANCE[covariance], K, d, HALF_LOG_2PI, True, False, False, is_prestandardized=True
     )
 
 
 def unpack_positive_definite(packed: Vector, d: int) -> Vector:
-    """The covariance L·D·Lᵀ of a packed lower triangle, its pivots D held at their smallest value.
+    """Return the covariance L·D·Lᵀ of a packed lower triangle, with a lower bound on the pivots D.
 
-    >>> float(np.linalg.det(positive_definite(np.array([1.0, 1.0, 1.0]), 2))) > 0  # two collinear variables
+    >>> float(np.linalg.det(unpack_positive_definite(np.array([1.0, 1.0, 1.0]), 2))) > 0  # two collinear variables
     True
     """
     matrix = np.zeros((d, d))
@@ -185,29 +199,40 @@ def unpack_positive_definite(packed: Vector, d: int) -> Vector:
 
 @dataclass(frozen=True)
 class PoissonMixture(Mixture):
-    """K products of d Poisson distributions, for counts: calls, clicks, errors an hour.
+    """Mixture of K products of d Poisson distributions, for counts: calls, clicks, errors per hour.
 
-    A point that is not made of whole numbers from 0 on is a bad one; NaN marks a missing count among several.
-    `means` are the rates, and `whitened` counts standard deviations (by Anscombe's transform). The penalty acts on
-    weights and means, the latter with a centre given.
+    A point with values other than non-negative integers is invalid; NaN marks a missing count among several. `means`
+    are the rates, and the norm `whitened` is in standard deviations (by Anscombe's transform). The penalty acts on
+    weights and means; for means it needs a center.
 
+    Parameters
+    ----------
+    n_components
+        K.
+    penalty
+        A conjugate prior for the M-step.
+    smoothing
+        SDEM's α.
+
+    Examples
+    --------
     >>> PoissonMixture(2).n_components
     2
     """
 
-    support_description: ClassVar[str] = "counts are whole numbers from 0 on, not all of a point missing"
+    support_description: ClassVar[str] = "non-negative integers, not all of a point missing"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.penalty is not None and self.penalty.mean > 0.0 and self.penalty.center is None:
-            raise InvalidInputError("a penalty on the rates needs a centre to draw them to: Penalty(mean=…, centre=…)")
+            raise InvalidInputError("penalty: needs a center for the rates: ConjugatePrior(mean=…, center=…)")
 
     def kernels(self, width: int) -> MixtureKernels:
-        """Compiled for this K and d."""
+        """Return the compiled functions for this K and d."""
         return _poisson_mixture_kernels(int(self.n_components), width, self.smoothing > 0.0, self.penalty is not None)
 
     def component_covariance(self, parameters: Vector, width: int) -> Vector:
-        """The rates, on the diagonal."""
+        """Return the rates, on the diagonal."""
         return np.diag(np.maximum(parameters, poisson.MIN_RATE))
 
 

@@ -1,11 +1,11 @@
-"""What linear and logistic regression have in common: stochastic gradient descent in standardised coordinates.
+"""Linear and logistic regression by stochastic gradient descent in standardized units.
 
 theta = [ reference (p+1) | scale (p+1) | coefficients (p) | intercept | variance ]
 
-Reference and scale come from the first points; the last entry of each belongs to the target. The coefficients are
-learnt on (x − reference)/scale, so that one step size suits all units; `coef` and `intercept` are given in those of
-the data. A feature that is missing (NaN) is taken at its reference. H = λθ + ∇ℓ(θ) (Section 3.3 of the paper); the
-intercept is not penalised.
+Reference and scale are estimated from the first points; the last entry of each belongs to the target. The coefficients
+are learned on (x − reference)/scale, so that one step size suits all units; the estimates `coef` and `intercept` are
+in units of the data. A missing feature (NaN) is imputed by its reference. H = λθ + ∇ℓ(θ) (Section 3.3 of the paper);
+the intercept is not penalized.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ HYPER_L2 = 0  # hyper = [ λ ]
 
 @cache
 def make_regression_layout(p: int) -> Layout:
-    """The fields of theta for p features."""
+    """Return the fields of theta for p features."""
     return Layout({"reference": (p + 1,), "scale": (p + 1,), "coef": (p,), "intercept": (1,), "variance": (1,)})
 
 
 def init_regression(points: Vector, theta: Vector, scaled_target: bool) -> None:
-    """Reference and scale from the first points; no effect of any feature yet, whatever outliers there are."""
+    """Initialize reference and scale from the first points; coefficients are 0, so outliers do no harm."""
     p = points.shape[1] - 1
     reference, scale = fit_location_scale(points)
     if not scaled_target:
@@ -49,7 +49,7 @@ def init_regression(points: Vector, theta: Vector, scaled_target: bool) -> None:
 
 @kernel
 def standardize_entry(y: Vector, i: int, theta: Vector, p: int) -> float:
-    """Entry i of the point in standardised coordinates; 0, the reference, if it is missing."""
+    """Return entry i of the point in standardized units, 0 if it is missing."""
     x = (y[i] - theta[i]) / theta[p + 1 + i]
     if math.isnan(x):
         return 0.0
@@ -58,7 +58,7 @@ def standardize_entry(y: Vector, i: int, theta: Vector, p: int) -> float:
 
 @kernel
 def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
-    """b·x + b0; leaves the standardised features in `work` and their squared length in work[p]."""
+    """Return b·x + b0; store the standardized features in `work`, their squared length in work[p]."""
     coef = 2 * p + 2
     result, squared_length = theta[coef + p], 0.0
     for i in range(p):
@@ -72,7 +72,7 @@ def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
 
 @kernel
 def gradient_norm(theta: Vector, hyper: Vector, work: Vector, p: int) -> float:
-    """‖H‖² over coefficients and intercept, H = λb − e·x; the residual e is in work[p + 1]."""
+    """Return ‖H‖² over coefficients and intercept, H = λb − e·x; the residual e is in work[p + 1]."""
     e = work[p + 1]
     total = e * e
     for i in range(p):
@@ -83,7 +83,7 @@ def gradient_norm(theta: Vector, hyper: Vector, work: Vector, p: int) -> float:
 
 @kernel
 def capped_gradient_step(theta: Vector, hyper: Vector, work: Vector, p: int, rho: float, curvature: float) -> None:
-    """θ ← θ − ρH, the step cut at 1/(curvature·(1 + |x|²) + λ): neither point nor penalty is ever overshot."""
+    """Apply θ ← θ − ρH, with the step capped at 1/(curvature·(1 + |x|²) + λ) to avoid overshooting."""
     coef, e = 2 * p + 2, work[p + 1]
     rho = min(rho, 1.0 / (curvature * (1.0 + work[p]) + hyper[HYPER_L2]))
     for i in range(p):
@@ -99,10 +99,10 @@ def make_regression_kernels(
     is_valid: Callable[[Vector], bool],
     scaled_target: bool,
 ) -> ModelKernels:
-    """Algorithm 1's functions for a regression on p features, given what is particular to it.
+    """Return the functions of Algorithm 1 for a regression on p features.
 
-    `evaluate` leaves the features in work[:p], their squared length in work[p] and the residual in work[p + 1]; one
-    further entry of `work` is its own. scaled_target: whether the target is standardised as the features are.
+    `evaluate` stores the features in work[:p], their squared length in work[p] and the residual in work[p + 1], and
+    may use one further entry. scaled_target: whether the target is standardized.
     """
     coef, scale = 2 * p + 2, p + 1
 
@@ -135,7 +135,7 @@ def make_regression_kernels(
 
 @dataclass(frozen=True)
 class Regression(Model):
-    """Base of the regressions. l2: the penalty λ on the coefficients, in standardised units."""
+    """Base class of regressions. l2: the penalty λ on the coefficients, in standardized units."""
 
     l2: float = 0.0
 
@@ -147,11 +147,11 @@ class Regression(Model):
         check_positive("l2", self.l2, allow_zero=True)
 
     def hyperparameters(self, width: int) -> Vector:
-        """[ λ ]."""
+        """Return [ λ ]."""
         return np.array([self.l2])
 
     def estimate(self, name: str, theta: Vector, width: int) -> Any:
-        """`coef` (p,) and `intercept`, in the units of the data."""
+        """Return `coef` (p,) or `intercept`, in the units of the data."""
         p = width - 1
         view = make_regression_layout(p).view
         reference, scale = view(theta, "reference"), view(theta, "scale")
@@ -162,7 +162,7 @@ class Regression(Model):
 
     @staticmethod
     def predict_standardized(theta: Vector, features: Vector) -> Vector:
-        """b·x + b0 for each row, in standardised units of the target."""
+        """Return b·x + b0 for each row, in standardized units of the target."""
         p = features.shape[1]
         view = make_regression_layout(p).view
         x = standardize(features, view(theta, "reference")[:p], view(theta, "scale")[:p])
@@ -170,34 +170,39 @@ class Regression(Model):
         return result
 
 
-# Linear regression with Gaussian noise.
-
 MIN_NOISE_VARIANCE = 1e-18
 
 
 @dataclass(frozen=True)
 class LinearRegression(Regression):
-    """y = coef·x + intercept + noise, learnt by robust stochastic gradient descent.
+    """Linear regression y = coef·x + intercept + noise by robust stochastic gradient descent.
 
-    The noise variance is followed with the same step size, so that `score` is the surprise at y given x and `whitened`
-    counts standard deviations of the residual. l2: penalty λ on the coefficients, in standardised units.
+    The noise variance is estimated with the same step size: `score` is −log p(y | x), and the norm `whitened` is in
+    standard deviations of the residual.
 
+    Parameters
+    ----------
+    l2
+        Penalty λ on the coefficients, in standardized units.
+
+    Examples
+    --------
     >>> LinearRegression(l2=0.01)
     LinearRegression(l2=0.01)
     """
 
-    support_description: ClassVar[str] = "a target is there, and all numbers are finite"
+    support_description: ClassVar[str] = "finite numbers, the target not missing"
 
     def kernels(self, width: int) -> ModelKernels:
-        """Compiled for this number of features."""
+        """Return the compiled functions for this number of features."""
         return _linear_regression_kernels(width - 1)
 
     def gamma_for_rate(self, rate: float, width: int) -> float:
-        """The residual is one Gaussian number, however many features there are."""
+        """Return the γ of a single Gaussian residual, for any number of features."""
         return super().gamma_for_rate(rate, 2)
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
-        """The expected target for each row."""
+        """Return the expected target of each row."""
         view = make_regression_layout(features.shape[1]).view
         return view(theta, "reference")[-1] + view(theta, "scale")[-1] * self.predict_standardized(theta, features)
 
@@ -231,32 +236,36 @@ def _linear_regression_kernels(p: int) -> ModelKernels:
     return make_regression_kernels(p, evaluate, whitened, advance, is_valid, scaled_target=True)
 
 
-# Logistic regression.
-
-
 @dataclass(frozen=True)
 class LogisticRegression(Regression):
-    """P(y = 1 | x) = 1/(1 + exp(−coef·x − intercept)), learnt by robust stochastic gradient descent.
+    """Logistic regression by robust stochastic gradient descent: P(y = 1 | x) = 1/(1 + exp(−coef·x − intercept)).
 
-    The target is 0 or 1 (or a bool); any other is a bad point. `score` is the log-loss; `whitened` is the Pearson
-    residual |y − p|/√(p(1−p)), so that γ drops labels the model finds incredible. l2: penalty λ on the coefficients.
+    The target is 0 or 1 (or a bool); a point with any other is invalid. `score` is the log-loss; the norm `whitened`
+    is the Pearson residual |y − p|/√(p(1−p)): γ rejects labels that are improbable under the model.
 
+    Parameters
+    ----------
+    l2
+        Penalty λ on the coefficients, in standardized units.
+
+    Examples
+    --------
     >>> LogisticRegression(l2=0.01)
     LogisticRegression(l2=0.01)
     """
 
-    support_description: ClassVar[str] = "a target is 0 or 1, and features are finite"
+    support_description: ClassVar[str] = "finite features, a target of 0 or 1"
 
     def kernels(self, width: int) -> ModelKernels:
-        """Compiled for this number of features."""
+        """Return the compiled functions for this number of features."""
         return _logistic_regression_kernels(width - 1)
 
     def gamma_for_rate(self, rate: float, width: int) -> float:
-        """The γ beyond which the model gave the label a smaller probability than this."""
+        """Return the γ beyond which the label had a smaller probability than `rate`."""
         return math.sqrt((1.0 - rate) / rate)
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
-        """The probability of 1 for each row."""
+        """Return the probability of 1 for each row."""
         result: Vector = 1.0 / (1.0 + np.exp(-np.clip(self.predict_standardized(theta, features), -700.0, 700.0)))
         return result
 
@@ -267,7 +276,7 @@ def _logistic_regression_kernels(p: int) -> ModelKernels:
 
     @kernel
     def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        """log(1 + exp(−z)), z the linear predictor with the sign of the label."""
+        """Return log(1 + exp(−z)), z the linear predictor with the sign of the label."""
         z = linear_predictor(theta, y, work, p)
         z = z if y[p] > 0.5 else -z
         exp_neg_margin = exp(-abs(z))
@@ -280,7 +289,7 @@ def _logistic_regression_kernels(p: int) -> ModelKernels:
 
     @kernel
     def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        """(y − p)²/(p(1 − p)) is the odds of the other label."""
+        """Return the odds of the other label, (y − p)²/(p(1 − p))."""
         return work[odds]
 
     @kernel
