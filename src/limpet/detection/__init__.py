@@ -1,4 +1,4 @@
-"""From points to decisions: alarms at a promised false-alarm rate."""
+"""Decisions from scores: anomaly and change alarms at a given false-alarm rate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Alarm", "ChangeDetector", "ChangeReport", "log_threshold", "make_cha
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the detector when it is first used: whoever only reads alarms does not pay for it."""
+    """Import the change detector when it is first used: readers of alarms need no kernels."""
     if name not in __all__:
         raise AttributeError(f"module 'limpet.detection' has no attribute {name!r}")
     return getattr(

@@ -1,17 +1,22 @@
-"""From surprise to a p-value: how rare a surprise of this size has been in this stream.
+"""The anomaly rule: a p-value of the surprise at a point, and the decision at the false-alarm rate `far`.
 
-Surprises are counted in bins. Within the range where some have been seen, the p-value is the share of those that were
-larger, interpolated. Beyond, the largest ones seen are continued as an exponential tail: with Student's densities the
-surprise grows with the logarithm of the distance, so that a power law has exactly such a tail, and whatever has lighter
-tails is judged with caution. The uncertainty of a slope taken from k values is carried along (the predictive
-distribution of an exponential whose scale is estimated): p = k/n · (1 + x/Σ)^(−k), Σ the sum of their excesses.
+A point is an anomaly if its p-value is at most `far` and it is also far from the current estimate: further than a
+Gaussian point is at the rate 10·far (`is_anomaly`). The alarm is raised at the first of consecutive anomalies
+(`starts_run`).
 
-A surprise far beyond the level counts as one just beyond it: a glitch does not hide the next one. But only while no
-more anomalies have been called than were promised; then each counts for what it is, and nothing is taken to be rarer
-than it has been. So what keeps coming, or cannot be told by a tail (counts, values that are mostly the same), is
-called a few times only.
+The p-value is the share of points of this stream with a larger surprise. Surprises are counted in bins. Within the
+range of the counts, the p-value is interpolated. Beyond, an exponential tail is fitted to the largest surprises: under
+Student's densities the surprise grows with the logarithm of the distance, so that a power law has exactly such a tail,
+and lighter tails get conservative p-values. The p-value includes the uncertainty of a slope estimated from k values
+(the predictive distribution of an exponential with an estimated scale): p = k/n · (1 + x/Σ)^(−k), Σ the sum of their
+excesses.
 
-Before the counts are too large for the room they have, all of them are halved, and go on from there.
+A surprise far beyond the level counts as one just beyond it, so that one glitch does not mask the next. This holds only
+while no more anomalies were reported than `far` allows; then each counts as it is, and no p-value is smaller than the
+observed share. Recurring values and distributions without a tail (counts, mostly constant values) are therefore
+reported only a few times.
+
+Before the counts overflow, all of them are halved.
 """
 
 from __future__ import annotations
@@ -28,48 +33,46 @@ from limpet.core.memory_profile import MemoryProfile
 from limpet.core.state import Vector
 from limpet.core.threshold import gamma_for_rate
 
-MIN_LARGER_COUNT = 10.0  # larger ones, for a share to be taken as it is
-LINEAR_SHARE_THRESHOLD = 0.1  # share of larger ones above which a straight line between two edges will do
-TAIL_SLOPE_MIN_POINTS, TAIL_SLOPE_SHARE = (
-    15000.0,
-    0.002,
-)  # points from which on the tail may not fall quicker than from this share on
-TAIL_FIT_POINTS = 16.0  # largest ones that the tail is fitted to
-TAIL_CAUTION_POINTS = 150.0  # points: while the views are still learning, the largest surprises come somewhat too often
-MIN_COUNTED_P_VALUE_FACTOR = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
-DISTANCE_RATE_FACTOR = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
-MAX_EXCESS_ANOMALIES = 2.0  # anomalies more than were promised, before the level rises to them
+MIN_LARGER_COUNT = 10.0  # larger surprises for which the observed share is used
+LINEAR_SHARE_THRESHOLD = 0.1  # share of larger surprises above which p is interpolated linearly
+TAIL_SLOPE_MIN_POINTS = 15000.0  # from here on the tail falls no faster than from this share of points on:
+TAIL_SLOPE_SHARE = 0.002
+TAIL_FIT_POINTS = 16.0  # largest surprises to which the tail is fitted
+TAIL_CAUTION_POINTS = 150.0  # while the scorers still learn, large surprises are too frequent
+MIN_COUNTED_P_VALUE_FACTOR = 0.1  # times far: a surprise with a smaller p-value is counted at this p-value
+DISTANCE_RATE_FACTOR = 10.0  # times far: points more frequent than this under the current estimate are no anomalies
+MAX_EXCESS_ANOMALIES = 2.0  # anomalies beyond the promised rate before p-values are bounded by observed shares
 
-# tally = [ points counted | anomalies called ], whole numbers of 32 bits; then there is a tree of counts
+# tally = [ points counted | anomalies reported ], integers of 32 bits; tree: a Fenwick tree of counts
 N_COUNTED, N_ANOMALIES, TALLY_SIZE = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
 class AnomalyDetector:
-    """The compiled functions; `tally` and `tree` are the two parts of what is kept."""
+    """Compiled functions; `tally` and `tree` are the two parts of the state."""
 
     tally_size: int
     tree_size: int
-    """Places that the two parts take in a state."""
+    """Slots of the two parts in a state."""
 
     observe: Callable[..., Any]
     """(tally, tree, surprise, squared_distance, far, min_squared_distance) → (p-value, whether the point is an
     anomaly): counts the surprise afterwards."""
 
     p_value: Callable[..., Any]
-    """(tally, tree, surprise, far) → the chance of a surprise as large as this one, from those seen so far."""
+    """(tally, tree, surprise, far) → the p-value of a surprise, from those counted so far."""
 
     count_surprise: Callable[..., Any]
-    """(tally, tree, surprise, p, level, far): counts a surprise; one beyond the level counts as if it lay just beyond
-    it, as long as the promise is kept."""
+    """(tally, tree, surprise, p, level, far): count a surprise; one with p below the level is counted at the level
+    while the promised rate is kept."""
 
     halve_if_full: Callable[..., Any]
-    """(tally, tree): halves the counts if they are about to be too large."""
+    """(tally, tree): halve the counts if they are about to overflow."""
 
 
 @cache
 def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
-    """With as many bins as there is room for."""
+    """Return the anomaly detector for a memory profile."""
     fine_width, n_fine_bins, coarse_width, n_bins, max_count = (
         profile.fine_bin_width,
         profile.n_fine_bins,
@@ -91,12 +94,12 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def bin_edge(index: int) -> float:
-        """The lower edge of a bin."""
+        """Return the lower edge of a bin."""
         return fine_width * index if index <= n_fine_bins else coarse_start + coarse_width * (index - n_fine_bins)
 
     @kernel
     def find_bin(surprise: float) -> int:
-        """The bin of a surprise."""
+        """Return the bin of a surprise."""
         if surprise < coarse_start:
             return int(maximum(surprise, 0.0) * (1.0 / fine_width))
         index = (
@@ -108,7 +111,7 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def find_tail_bin(tree: Counts, total: float, min_count: float) -> int:
-        """The bin from which on there are so many of the largest ones, at least."""
+        """Return the highest bin from which on at least `min_count` surprises are counted."""
         index = n_bins - 1
         while index > 0 and total - fenwick_prefix_sum(tree, index) < min_count:
             index -= 1
@@ -116,7 +119,7 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def mean_excess(tree: Counts, total: float, index: int) -> float:
-        """By how much, on average, the largest ones exceed the lower edge of the bin from which on they are."""
+        """Return the mean excess of surprises over the lower edge of a bin."""
         excess, before = 0.0, 0.0
         for j in range(n_bins - 1, index - 1, -1):
             now = total - fenwick_prefix_sum(tree, j)
@@ -126,10 +129,10 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def tail_p_value(tree: Counts, surprise: float, total: float) -> float:
-        """Beyond what has been seen often: the largest values continued as an exponential tail.
+        """Return the p-value by an exponential tail fitted to the largest surprises.
 
-        Outliers of limited size can make the very end of the tail look steeper than what goes on beyond them: where
-        many points have been seen, the tail falls no quicker than it does from its largest five-hundredth on.
+        Outliers of bounded size can make the end of the tail too steep: with many points, the tail falls no faster than
+        from its largest five-hundredth on.
         """
         index = find_tail_bin(tree, total, TAIL_FIT_POINTS)
         above, slope = total - fenwick_prefix_sum(tree, index), mean_excess(tree, total, index)
@@ -140,21 +143,19 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def is_within_promise(tally: Counts, far: float) -> bool:
-        """Whether no more anomalies have been called than were promised, and a few."""
+        """Return whether the number of anomalies is within the promised rate plus a margin."""
         return tally[N_ANOMALIES] <= MAX_EXCESS_ANOMALIES + far * tally[N_COUNTED]
 
     @kernel
     def p_value(tally: Counts, tree: Counts, surprise: float, far: float) -> float:
-        surprise = surprise if surprise < bin_edge(n_bins) else bin_edge(n_bins)  # beyond, all are alike
+        surprise = surprise if surprise < bin_edge(n_bins) else bin_edge(n_bins)  # capped at the last bin
         total, index = float(count_all(tree)), find_bin(surprise)
         n_at_least = total - fenwick_prefix_sum(tree, index)
         n_larger = n_at_least - fenwick_count(tree, index)
         if n_larger < MIN_LARGER_COUNT:
             p = tail_p_value(tree, surprise, total)
             if not is_within_promise(tally, far):
-                p = maximum(
-                    p, (n_larger + 0.5 * (n_at_least - n_larger)) / (total + 1.0)
-                )  # as often as it has been seen
+                p = maximum(p, (n_larger + 0.5 * (n_at_least - n_larger)) / (total + 1.0))  # the observed share
             return p if p < 1.0 else 1.0
         width = bin_edge(index + 1) - bin_edge(index)
         fraction = (surprise - bin_edge(index)) / width if surprise > 0.0 else 0.0
@@ -176,7 +177,7 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
         if tally[N_COUNTED] >= MAX_COUNT:
             tally[N_COUNTED], tally[N_ANOMALIES] = MAX_COUNT // 2, tally[N_ANOMALIES] // 2
         if count_all(tree) >= max_count:
-            fenwick_halve(tree, len(tree), (tally[N_COUNTED] // (max_count // 2)) & 1)  # rounded up and down in turn
+            fenwick_halve(tree, len(tree), (tally[N_COUNTED] // (max_count // 2)) & 1)  # alternately rounded
 
     @kernel
     def observe(

@@ -1,7 +1,7 @@
-"""The bets: what the rank of a point is worth under thirteen ways in which the stream may have changed.
+"""Bets against exchangeability: the pay-off of a point's rank under thirteen alternatives.
 
-A bet is a density ratio of normal laws: a level shifted by ±δ, or a spread times s. It is paid on cells of the normal
-score of the point's rank, and on whether the point is far out; on both its mean is exactly 1 while nothing changes.
+A bet is a density ratio of normal distributions: a level shifted by ±δ, or a spread times s. It pays on cells of the
+normal score of the point's rank, and on whether the point is extreme; its mean is exactly 1 under exchangeability.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from limpet.core.state import Vector
 
 LOCATION_WEIGHT, SCALE_WEIGHT = 0.7, 0.3
 
-EXTREME_THRESHOLD_SD = 4.0  # spreads from which a point is far out
+EXTREME_THRESHOLD_SD = 4.0  # from here on a point is extreme
 N_CELLS = 64
-MIN_EXTREME_PROBABILITY = 0.02  # of a wider spread: it may be any law
+MIN_EXTREME_PROBABILITY = 0.02  # of a wider spread, for any distribution
 
 
 @dataclass(frozen=True, eq=False)
 class BettingTable:
-    """The tables of the bets; ups first, then `downs`, `widenings` and `narrowings`, each from this place on."""
+    """Tables of the bets: shifts up, shifts down, wider and narrower spreads, from these indices on."""
 
     first_down: int
     first_widening: int
@@ -33,39 +33,39 @@ class BettingTable:
     n_bets: int
 
     inlier_pay: Vector
-    """(cells, bets): what is paid on a point that is not far out."""
+    """(cells, bets): the pay-off of a point that is not extreme."""
 
     extreme_probabilities: Vector
-    """(2, bets): what is paid on a point far above or far below, to be divided by their rate."""
+    """(2, bets): probabilities of extreme points above and below; their pay-off is this divided by their rate."""
 
     inlier_probabilities: Vector
-    """What a bet leaves to the points that are not far out."""
+    """(bets,): the probability of points that are not extreme."""
 
     weights: Vector
-    """(2, bets): of a coordinate, and of the radius."""
+    """(2, bets): weights of the bets for a coordinate and for the radius."""
 
 
 def _normal_cdf(x: float) -> float:
-    """Φ(x)."""
+    """Return Φ(x)."""
     return 0.5 * math.erfc(-x / math.sqrt(2.0))
 
 
 def _cell_probabilities(edges: Vector, shift: float, scale: float) -> Vector:
-    """Probabilities of the cells under N(shift, scale²)."""
+    """Return the probabilities of the cells under N(shift, scale²)."""
     return np.diff([_normal_cdf((edge - shift) / scale) for edge in edges])
 
 
 def _round_to_12_digits(table: Vector) -> Vector:
-    """Rounded to twelve digits: the last bits of `math.erfc` differ between systems."""
+    """Round to twelve digits: the last bits of `math.erfc` differ between systems."""
     return np.vectorize(lambda x: float(f"{x:.12g}"))(table)
 
 
 CELL_EDGES = np.linspace(-EXTREME_THRESHOLD_SD, EXTREME_THRESHOLD_SD, N_CELLS + 1)
 CELL_EDGE_PROBABILITIES = _round_to_12_digits(np.array([_normal_cdf(edge) for edge in CELL_EDGES[1:-1]]))
-CELL_UPPER_PROBABILITIES = np.append(CELL_EDGE_PROBABILITIES, np.inf)  # where each cell ends
+CELL_UPPER_PROBABILITIES = np.append(CELL_EDGE_PROBABILITIES, np.inf)  # upper edge of each cell
 
-# Where to begin to look for the cell of v: the cell of the next lower one of a grid of values. But for a few in a
-# thousand, which are far out in the tails, at most one edge lies between a value and the next one.
+# The first cell to check for v: the cell of the next lower value of a grid. Except for a few grid values per thousand,
+# far in the tails, at most one edge lies between neighbors.
 LOOKUP_GRID_CELLS = 2048
 FIRST_CELL_LOOKUP = np.searchsorted(
     CELL_EDGE_PROBABILITIES, np.arange(LOOKUP_GRID_CELLS + 1) / LOOKUP_GRID_CELLS, side="right"
@@ -74,7 +74,7 @@ FIRST_CELL_LOOKUP = np.searchsorted(
 
 @cache
 def betting_table(profile: MemoryProfile) -> BettingTable:
-    """The bets that there is room for."""
+    """Return the bets of a memory profile."""
     open_edges = CELL_EDGES.copy()
     open_edges[0], open_edges[-1] = -np.inf, np.inf
     null_probabilities = _cell_probabilities(open_edges, 0.0, 1.0)
@@ -99,7 +99,7 @@ def betting_table(profile: MemoryProfile) -> BettingTable:
         LOCATION_WEIGHT / first_widening,
         SCALE_WEIGHT / (n_bets - first_widening),
     )
-    weights[1, :first_widening] = 1.0 / first_widening  # the radius: its location is the spread of all
+    weights[1, :first_widening] = 1.0 / first_widening  # the radius: its location is the spread of all variables
     inlier_pay, extreme_probabilities, weights = (
         _round_to_12_digits(table) for table in (inlier_pay, extreme_probabilities, weights)
     )
@@ -120,9 +120,10 @@ FULL_BETTING_TABLE = betting_table(FULL)
 
 @kernel
 def score_cell(v: float) -> int:
-    """The cell of the normal score Φ⁻¹(v), for v in [0, 1]: how many of the inner edges have a Φ of at most v.
+    """Return the cell of the normal score Φ⁻¹(v), for v in [0, 1].
 
-    One step without a branch, and hardly ever a second one: halving takes six loads that wait for one another.
+    It is the number of inner edges with a Φ of at most v. A table and one step without a branch almost always suffice;
+    bisection takes six dependent loads.
     """
     cell = int(FIRST_CELL_LOOKUP[np.uint32(v * LOOKUP_GRID_CELLS)])
     cell += 1 if v >= CELL_UPPER_PROBABILITIES[cell] else 0

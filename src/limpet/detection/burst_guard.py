@@ -1,8 +1,8 @@
-"""The guard against bursts: a few scattered outliers must not pass for a new regime.
+"""Burst guard: limit the pay-off of bets on a few scattered outliers, which are no new regime.
 
-A far-out point counts for a shift of the level only as far as it agrees with the far-out points before it on the same
-side, not at all while the burst falls on both sides, and for a wider spread only after more than eight of them. Every
-limit lowers what a bet is paid and never raises it, so the promise is not touched.
+An extreme point counts for a shift of the level only as far as it agrees with earlier extreme points on the same side,
+not at all while extreme points are on both sides, and for a wider spread only after more than eight of them. Limits
+only lower pay-offs, so the false-alarm rate still holds.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ SUSPECT_COUNT_THRESHOLD, BURST_COUNT_THRESHOLD, MAX_BURST_COUNT = (
     0.75,
     1.5,
     8.0,
-)  # leaky counts: one far-out point just now; a burst; too many for a burst
-CLUSTER_EXPIRY_POINTS = 20.0  # points without a far-out one after which the earlier ones are forgotten
-BASE_AGREEMENT_NATS = 2.4  # about log(28/√(2π)): of the same normal law, rather than anywhere within 28 spreads
+)  # leaky counts: one recent extreme point; a burst; more than a burst
+CLUSTER_EXPIRY_POINTS = 20.0  # points without an extreme one after which earlier ones are forgotten
+BASE_AGREEMENT_NATS = 2.4  # about log(28/√(2π)): the same normal distribution against uniform within 28 spreads
 MAX_AGREEMENT_NATS, MIN_AGREEMENT_NATS, DISAGREEMENT_THRESHOLD_NATS = 2.2, -4.0, -1.0
-MAX_BURST_PAY, MAX_REGIME_PAY = 1.0, 12.182493960703473  # while there are few, and e^2.5 afterwards
-MAX_OPPOSITE_PAY = 0.22313016014842982  # e^−1.5: of a shift up, on a point far below
-MAX_SUSPECT_PAY = 7.38905609893065  # e^2: on an inlier beyond the shoulder, right after one far-out point
-SHOULDER_THRESHOLD_SD = 2.0  # spreads: within a burst, inliers beyond may belong to it
+MAX_BURST_PAY, MAX_REGIME_PAY = 1.0, 12.182493960703473  # during a burst, and e^2.5 after it
+MAX_OPPOSITE_PAY = 0.22313016014842982  # e^−1.5: of a shift up, on an extreme point below
+MAX_SUSPECT_PAY = 7.38905609893065  # e^2: on an inlier beyond the shoulder, right after one extreme point
+SHOULDER_THRESHOLD_SD = 2.0  # within a burst, inliers beyond may belong to it
 
 
 @kernel
 def cluster_log_ratio(channel: Vector, cluster: int, r: float) -> float:
-    """Log-likelihood ratio: does the far-out point r belong to those before it? `side` is where they are kept."""
+    """Return the log-likelihood ratio that the extreme point r belongs to its cluster; update it."""
     m, now = channel[cluster], channel[N_SEEN]
     if m == 0.0 or now - channel[cluster + 2] > CLUSTER_EXPIRY_POINTS:
         channel[cluster], channel[cluster + 1], channel[cluster + 2] = 1.0, r, now
@@ -67,18 +67,18 @@ def cluster_log_ratio(channel: Vector, cluster: int, r: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class BurstGuard:
-    """The compiled functions of the guard."""
+    """Compiled functions of the burst guard."""
 
     pay_extreme: Callable[..., Any]
-    """(own, r, radius, pay): what the bets are paid on a far-out point."""
+    """(channel, r, is_radius, pay): the pay-off of the bets on an extreme point."""
 
     limit_inlier: Callable[..., Any]
-    """(own, r, pay): within a burst, limits what the bets are paid on an inlier far from the centre."""
+    """(channel, r, pay): within a burst, limit the pay-off of the bets on an inlier far from the center."""
 
 
 @cache
 def make_burst_guard(profile: MemoryProfile) -> BurstGuard:
-    """For a channel of these sizes."""
+    """Return the burst guard for a memory profile."""
     table, layout, count_inliers, count_dtype = (
         betting_table(profile),
         channel_layout(profile),
@@ -108,7 +108,7 @@ def make_burst_guard(profile: MemoryProfile) -> BurstGuard:
         )
         total = count_inliers(counts) + int(counts[ABOVE_COUNT]) + int(counts[BELOW_COUNT])
         rate = (float(counts[count_index]) + 1.0) / (float(total) + 2.0)
-        if counts[count_index] < max_count:  # as many as that have never been seen: inliers are halved in time
+        if counts[count_index] < max_count:  # never reached in practice: inliers are halved before
             counts[count_index] += 1
         channel[EXTREME_LEAKY_COUNT] += 1.0
         scale_cap = MAX_BURST_PAY if channel[EXTREME_LEAKY_COUNT] <= MAX_BURST_COUNT else MAX_REGIME_PAY

@@ -1,9 +1,12 @@
-"""A change detector with a promised false-alarm rate, for any law of the points.
+"""The change rule: a change detector with a promised false-alarm rate, for any distribution of the points.
 
-Each channel ranks a point among all earlier ones since the last change. While nothing changes the ranks are
-independent and uniform whatever the law, so every bet e on them has mean 1, M ← (1 + M)·e grows by no more than 1 a
-point on average, and M ≥ c/far comes at most once in c/far points [1]_ [2]_: c = 1 is the theorem, c = 0.46 makes the
-observed rate about `far`.
+Each channel (a variable, or the radius of all) ranks a point among all earlier ones since the last change (`ranks`).
+Without a change the ranks are independent and uniform for any distribution, so every bet e on them (`bets`) has mean 1,
+the Shiryaev–Roberts process M ← (1 + M)·e (`e_process`) grows by at most 1 per point on average, and M ≥ c/far
+occurs at most once per c/far points [1]_ [2]_: c = 1 is the theorem, c = 0.46 makes the observed rate about `far`.
+`observe` raises an alarm when M exceeds this limit; `threshold_inflation` raises the limit for streams whose points are
+not exchangeable, `prewhitening` removes lag-1 autocorrelation first, `burst_guard` limits the effect of outliers, and
+`localization` describes the change.
 
 .. [1] Shin, J., Ramdas, A. and Rinaldo, A. (2024). E-detectors: a nonparametric framework for sequential change
    detection. New England Journal of Statistics in Data Science 2(2), 229–260.
@@ -51,49 +54,49 @@ PHI_INFLATION_POINTS = 400.0
 
 @dataclass(frozen=True, eq=False)
 class ChangeDetector:
-    """The detector of one kind of stream: sizes and compiled pieces."""
+    """Change detector for one type of stream: sizes and compiled functions."""
 
     d: int
     profile: MemoryProfile
 
     state_size: int
-    """Numbers of memory a stream needs; zeros before the first point."""
+    """Size of the state of a stream; zeros before the first point."""
 
     work_size: int
 
     observe: Callable[..., float]
-    """(memory, at, y, y_at, threshold, work, work_at) → 1.0 if a change alarm is raised at this point, else 0.0.
+    """(state, offset, y, y_offset, threshold, work, work_offset) → 1.0 if a change alarm is raised, else 0.0.
 
-    Until the next point is observed, `tell` has the change in words; then everything begins anew."""
+    Until the next point, `describe_change` describes the change; then the detector starts again."""
 
     tick: Callable[..., None]
-    """(memory, at): a point has passed that could not be used."""
+    """(state, offset): count an invalid point."""
 
     log_evidence_margin: Callable[..., float]
-    """(memory, at, threshold) → log((1 + M) / limit): an alarm comes at about 0."""
+    """(state, offset, threshold) → log((1 + M) / limit): an alarm is raised at about 0."""
 
     normalized_evidence: Callable[..., float]
-    """(memory, at, threshold) → the same between 0 and 1: an alarm comes at about ½."""
+    """(state, offset, threshold) → the same between 0 and 1: an alarm is raised at about ½."""
 
     shift_origin: Callable[..., None]
-    """(memory, at, i, by): from now on variable i is told about another origin."""
+    """(state, offset, i, shift): move the origin of variable i."""
 
     run: Callable[..., None]
-    """(memory, rows, threshold, work, flags, certainties): a compiled loop; certainties may be empty."""
+    """(state, rows, threshold, work, flags, evidence_margins): a compiled loop; evidence_margins may be empty."""
 
     def recent_values(self, state: Vector, n: int) -> Vector:
-        """The latest n values of the first variable, as far as they are kept, oldest first."""
+        """Return up to n latest values of the first variable, oldest first."""
         return recent_values(state[channel_layout(self.profile).header_size :], n, self.profile)
 
     def describe_change(self, state: Vector) -> ChangeReport:
-        """The change whose alarm has been raised at the last point."""
+        """Return the change whose alarm was raised at the last point."""
         if not state[ALARM_RAISED]:
             raise InvalidInputError("no change alarm was raised at the last point")
         return localize_change(state, self.d, self.profile)
 
 
 def log_threshold(far: float) -> float:
-    """The threshold for at most one false alarm in 1/far points: log(c/far)."""
+    """Return the threshold for at most one false alarm per 1/far points: log(c/far)."""
     return math.log(THRESHOLD_CONSTANT / check_positive("far", far, maximum=0.1))
 
 
@@ -105,11 +108,21 @@ def make_change_detector(
     profile: MemoryProfile = FULL,
     location_scale: Callable[..., tuple[float, float]] = unit_location_scale,
 ) -> ChangeDetector:
-    """The detector of d variables.
+    """Return the change detector of d variables.
 
-    memory: whether their lag-1 memory is taken out first. lock: whether the second lock is on.
-    sizes: of a detector that is not whole, neither memory nor frame is its own: it asks for the centre and the spread
-    of a variable, frame(state, i, work), when it has seen enough points.
+    Parameters
+    ----------
+    d
+        Number of variables.
+    prewhiten
+        Whether lag-1 autocorrelation is removed first.
+    adaptive_threshold
+        Whether the threshold is inflated for heavy-tailed evidence.
+    profile
+        Sizes. The compact profile takes center and spread of each variable from the model of the stream, after the
+        warm-up: location_scale(state, i, work).
+    location_scale
+        A kernel; see `profile`.
     """
     layout, e_process, is_full, is_float32 = (
         channel_layout(profile),
@@ -147,7 +160,7 @@ def make_change_detector(
 
     @kernel
     def evidence_limit(state: Vector, offset: int, threshold: float) -> float:
-        """What M is held against."""
+        """Return the limit of M."""
         limit = exp(threshold)
         if whiten:
             factor = 1.0
@@ -228,7 +241,7 @@ def make_change_detector(
 
     @kernel
     def log_evidence_and_limit(state: Vector, offset: int, threshold: float) -> tuple[float, float]:
-        """log(1 + M), and what it is held against."""
+        """Return log(1 + M) and its limit."""
         if is_full:
             threshold = log(
                 state[offset + EVIDENCE_LIMIT] if state[offset + EVIDENCE_LIMIT] > 0.0 else PEAK_START_EVIDENCE

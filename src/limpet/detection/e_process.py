@@ -1,4 +1,4 @@
-"""One channel's step: rank, pay the bets, Shiryaev–Roberts."""
+"""E-process of one channel: rank, pay-off of the bets, Shiryaev–Roberts update."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ from limpet.detection.layout import (
 from limpet.detection.ranks import make_histogram
 from limpet.detection.reference_window import QUIET_EVIDENCE_THRESHOLD
 
-CONSTANT_PAY = 0.5  # less than what is fair: wagers on a constant stay small
-COUNTER_WRAP_POINTS = 2.0**22  # points: in 32 bits one is still added to twice as many
+CONSTANT_PAY = 0.5  # less than fair: evidence on a constant stays small
+COUNTER_WRAP_POINTS = 2.0**22  # in 32 bits, 1 can still be added to twice this number
 
 
 @dataclass(frozen=True, eq=False)
 class EProcess:
-    """The compiled functions of a channel; `own` is its part of the memory."""
+    """Compiled functions of a channel; `channel` is its part of the state."""
 
     step: Callable[..., Any]
-    """(own, r, u, radius, pay): takes one residual; the channel's evidence is what the mixture of bets has won."""
+    """(channel, r, u, is_radius, pay): process a residual; the evidence of the channel is the wealth of the bets."""
 
     skip_point: Callable[..., Any]
-    """(own): a point without a value of this channel."""
+    """(channel): a point without a value of this channel."""
 
     reset: Callable[..., Any]
-    """(own): all but the ring; whoever looks for the latest points finds them there."""
+    """(channel): clear all but the ring buffer, which other functions read."""
 
     count_point: Callable[..., Any]
-    """(own): one more point."""
+    """(channel): count a point."""
 
 
 @cache
 def make_e_process(profile: MemoryProfile) -> EProcess:
-    """For a channel of these sizes."""
+    """Return the e-process of a channel for a memory profile."""
     table, layout, burst_guard, rank_histogram = (
         betting_table(profile),
         channel_layout(profile),
@@ -94,13 +94,13 @@ def make_e_process(profile: MemoryProfile) -> EProcess:
 
     @kernel
     def pay_inlier(channel: Vector, r: float, u: float, pay: Vector) -> None:
-        """What the bets are paid on a point that is not far out; the point joins the reference."""
+        """Compute the pay-off of a point that is not extreme, and add it to the reference."""
         counts, b = channel[counts_offset:ring_offset].view(count_dtype), bin_index(r)
         if (channel[IS_DEGENERATE] == 0.0) if is_full else not is_single_bin(counts, b):
             cell = score_cell(rank(counts, b, u))
             for k in range(n_bets):
                 pay[k] = inlier_pay[cell, k]
-        else:  # all points were the same: only being far out tells, and a constant must never raise an alarm
+        else:  # constant so far: only extreme points are evidence, and a constant never raises an alarm
             for k in range(n_bets):
                 pay[k] = CONSTANT_PAY if k < first_narrowing else 0.0
         add_point(counts, b)
@@ -114,7 +114,7 @@ def make_e_process(profile: MemoryProfile) -> EProcess:
 
     @kernel
     def update_wealth_with_ages(channel: Vector, pay: Vector, weights: Vector) -> None:
-        """R ← (1 + R)·e for every bet, and the same weighted by age; the first of them side by side."""
+        """Apply R ← (1 + R)·e to every bet, and the same weighted by age; the first ones in lanes."""
         wealth, paid = load_lanes(channel, wealth_offset), load_lanes(pay, 0)
         store_lanes(channel, aged_wealth_offset, (load_lanes(channel, aged_wealth_offset) + wealth) * paid)
         store_lanes(channel, wealth_offset, (wealth + load_lanes(weights, 0)) * paid)
@@ -131,7 +131,7 @@ def make_e_process(profile: MemoryProfile) -> EProcess:
 
     @kernel
     def update_evidence(channel: Vector, pay: Vector, is_radius: bool) -> float:
-        """R ← (1 + R)·e for every bet; Σ w·R."""
+        """Apply R ← (1 + R)·e to every bet; return Σ w·R."""
         update_wealth(channel, pay, all_weights[1 if is_radius else 0])
         wealth = channel[wealth_offset:]
         first = (wealth[0] + wealth[1]) + (wealth[2] + wealth[3])

@@ -1,4 +1,4 @@
-"""What an alarm says: what changed, in which variable, since when, by how much."""
+"""Localize a detected change: variable, onset, direction and effect size."""
 
 from __future__ import annotations
 
@@ -23,62 +23,62 @@ from limpet.detection.layout import (
 )
 from limpet.detection.location_scale import median_mad_entry_point
 
-LEVEL_SHIFT_THRESHOLD_SD = 2.0  # spreads, the new or the old: what looked wider was a shift
-SHIFT_THRESHOLD_SE = 3.0  # standard errors: what the radius has seen was a shift after all
+LEVEL_SHIFT_THRESHOLD_SD = 2.0  # spreads, old or new, from which a wider spread is reported as a shift
+SHIFT_THRESHOLD_SE = 3.0  # from here on a change of the radius is reported as a shift
 
 
 class ChangeReport(NamedTuple):
-    """A change, as its alarm tells it."""
+    """A detected change."""
 
     kind: str
     """ "up", "down", "wider" or "narrower"."""
 
     variable: int
-    """The variable that carries it."""
+    """The variable with the largest share."""
 
     delay: int
-    """How many points before the alarm the first point of the new regime came, as far as can be told."""
+    """Estimated number of points from the first point of the new regime to the alarm."""
 
     shift: float
-    """Of the level: the median of the points since the onset (of those in the ring) less that of the old regime."""
+    """Shift of the median: points since the onset (those in the ring buffer) minus the old regime."""
 
     shift_sd: float
-    """The same in spreads (1.4826·MAD) of the old regime; infinite if its points were all the same."""
+    """The same in spreads (1.4826·MAD) of the old regime; infinite if that was constant."""
 
     spread_ratio: float
-    """Spread of the points since the onset over that of the old regime; infinite if its points were all the same, NaN
-    if fewer than three have come since."""
+    """Spread of the points since the onset over that of the old regime; infinite if that was constant, NaN for fewer
+    than three points."""
 
     evidence_shares: tuple[float, ...]
-    """The part of every variable in the evidence; they sum to 1."""
+    """Share of each variable in the evidence; they sum to 1."""
 
 
 class EffectSize(NamedTuple):
-    """How large a change is in one coordinate."""
+    """Effect size of a change in one coordinate."""
 
     shift: float
     old_spread: float
     new_spread: float
 
     def shift_sd(self) -> float:
-        """The shift in spreads of the old regime."""
+        """Return the shift in spreads of the old regime."""
         if self.old_spread > 0.0:
             return self.shift / self.old_spread
         return math.copysign(math.inf, self.shift) if self.shift else 0.0
 
     def spread_ratio(self) -> float:
-        """The new spread over the old one."""
+        """Return the new spread over the old one."""
         if self.old_spread > 0.0:
             return self.new_spread / self.old_spread
         return math.inf if self.new_spread > 0.0 else math.nan
 
     def exceeds_spreads(self) -> bool:
-        """Whether the new level is clear of both spreads."""
+        """Return whether the shift exceeds both spreads clearly."""
         return abs(self.shift) > LEVEL_SHIFT_THRESHOLD_SD * float(np.fmax(self.old_spread, self.new_spread))
 
 
 def recent_values(channel: Vector, n: int, profile: MemoryProfile = FULL) -> Vector:
-    """The latest n values of a channel, as far as they are kept, oldest first."""
+    """Return up to n latest values of a channel, oldest first."""
     layout = channel_layout(profile)
     ring_values, end, n = (
         channel[layout.ring_offset : layout.ring_offset + layout.ring_length],
@@ -91,10 +91,10 @@ def recent_values(channel: Vector, n: int, profile: MemoryProfile = FULL) -> Vec
 
 
 def effect_size(channel: Vector, delay: int, profile: MemoryProfile) -> EffectSize:
-    """Of the change in the coordinate of this channel, from the points since the onset that are still in its ring."""
+    """Return the effect size in a coordinate, from points since the onset in the ring buffer."""
     present_share = (
         channel[N_SEEN] / (channel[N_SEEN] + channel[N_MISSING]) if profile.is_full else 1.0
-    )  # of the points since then, about
+    )  # of the points since the onset, approximately
     latest = recent_values(channel, max(1, round((delay + 1) * present_share)), profile)
     n = len(latest)
     center, spread, is_degenerate = median_mad_entry_point(latest, n)
@@ -105,14 +105,14 @@ def effect_size(channel: Vector, delay: int, profile: MemoryProfile) -> EffectSi
 
 
 def direction_of_bet(bets: BettingTable, bet: int) -> str:
-    """What a bet was on."""
+    """Return the direction of a bet."""
     if bet < bets.first_widening:
         return "up" if bet < bets.first_down else "down"
     return "wider" if bet < bets.first_narrowing else "narrower"
 
 
 def localize_change(state: Vector, d: int, profile: MemoryProfile = FULL) -> ChangeReport:
-    """The change whose alarm has been raised at the last point."""
+    """Return the change whose alarm was raised at the last point."""
     layout = channel_layout(profile)
     channels = state[layout.header_size : layout.state_size(d)].reshape(-1, layout.channel_size)
     evidence = channels[:, CHANNEL_EVIDENCE].astype(np.float64)
@@ -128,16 +128,16 @@ def localize_change(state: Vector, d: int, profile: MemoryProfile = FULL) -> Cha
     sizes = [effect_size(channel, delay, profile) for channel in channels[:d]]
     if dominant_channel < d:
         size = sizes[variable]
-        if kind == "wider" and size.exceeds_spreads():  # and all on one side
+        if kind == "wider" and size.exceeds_spreads():
             kind = "up" if size.shift > 0.0 else "down"
-    else:  # the radius: a shift of one variable that is clear, or else the spread of all
+    else:  # the radius: a clear shift of one variable, or else a spread
         kind = "wider" if kind == "up" else "narrower"
         shifts = [size.shift_sd() for size in sizes]
         largest_shift = int(np.argmax(np.abs(shifts)))
         if abs(shifts[largest_shift]) * math.sqrt(delay + 1.0) > SHIFT_THRESHOLD_SE:
             kind, variable = "up" if shifts[largest_shift] > 0.0 else "down", largest_shift
         size = sizes[variable]
-    evidence_shares = evidence[:d] / evidence[:d].sum()  # the radius is shared in proportion
+    evidence_shares = evidence[:d] / evidence[:d].sum()  # the evidence of the radius is split in proportion
     return ChangeReport(
         kind, variable, delay, size.shift, size.shift_sd(), size.spread_ratio(), tuple(evidence_shares.tolist())
     )

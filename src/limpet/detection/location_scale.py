@@ -1,4 +1,4 @@
-"""Centre and spread of a few numbers: median and median absolute deviation."""
+"""Center and spread of a few numbers: median and median absolute deviation."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ QUANTILE_80_OF_NORMAL = 1.2815515655446004  # of |x|
 MIN_RELATIVE_SPREAD, MIN_ABSOLUTE_SPREAD = (
     1e-14,
     1e-300,
-)  # some units in the last place: what rounding makes of a constant
+)  # rounding errors of a constant
 
 
 @kernel
 def median_mad(values: Vector, n: int) -> tuple[float, float, bool]:
-    """Median, 1.4826·MAD, and whether there was no spread at all; destroys the values.
+    """Return median, 1.4826·MAD, and whether the values are constant; overwrites the values.
 
-    Where more than half of the numbers are equal the 80 % quantile of the deviations takes the MAD's place; where that
-    is 0, too, a floor that is relative to the centre.
+    If more than half of the numbers are equal, the 80 % quantile of the deviations replaces the MAD; if that is 0 too,
+    a minimum relative to the center.
     """
     insertion_sort(values, n)
     center = median_of_sorted(values, n)
@@ -41,4 +41,4 @@ def _median_mad(values: Vector, n: int) -> tuple[float, float, bool]:
 
 stamp = source_fingerprint([median_mad])
 median_mad_entry_point = jit_entry_point(_median_mad)
-"""The same, to be called from Python."""
+"""`median_mad`, callable from Python."""

@@ -1,10 +1,10 @@
-"""Residuals: points in the units of their frame, freed of their lag-1 memory where they have one.
+"""Prewhitening: residuals of standardized points after removing lag-1 autocorrelation.
 
-    z = (x − centre) / spread,    r = (z − φ·z₋) / √(1 − φ²),  re-standardised by median and MAD.
+    z = (x − center) / spread,    r = (z − φ·z₋) / √(1 − φ²),  re-standardized by median and MAD.
 
-φ is the centred lag-1 coefficient of the pairs in which neither is far out. It is used only where it is clearly not 0,
-looked at when 100, 200, 400, … points have been seen, and then follows its estimate at every point. A far-out point is
-replaced by its prediction in what the next one is predicted from.
+φ is the centered lag-1 coefficient of pairs without extreme points. It is used only if it is clearly not 0, which is
+checked after 100, 200, 400, … points, and is then re-estimated at every point. In predictions of the next point, an
+extreme point is replaced by its own prediction.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ COUNTS_OFFSET, RING_OFFSET, COUNT_DTYPE = (
 )
 add_point, bin_index = make_histogram(FULL).add_point, make_histogram(FULL).bin_index
 
-MAX_PAIR_SD = 3.5  # spreads within which both of a pair must be
+MAX_PAIR_SD = 3.5  # limit of both values of a pair
 SWITCH_ON_SE, SWITCH_OFF_SE = 3.5, 2.0  # standard errors
 MAX_PHI = 0.99
-MIN_SUSPECT_PHI, MIN_PHI_DIFFERENCE = 0.35, 0.15  # the coefficient from pairs; by how much it is above that from steps
+MIN_SUSPECT_PHI, MIN_PHI_DIFFERENCE = 0.35, 0.15  # φ from pairs, and by how much it exceeds φ from steps
 SETTLING_POINTS, MAX_WAITS = 25, 8.0
 MAX_RESIDUAL = 1e15
 
 
 @kernel
 def standardize(channel: Vector, x: float) -> float:
-    """z, kept finite."""
+    """Return z, clipped to finite values."""
     z = (x - channel[CENTER]) / channel[SPREAD]
     z = z if z < MAX_RESIDUAL else MAX_RESIDUAL
     return z if z > -MAX_RESIDUAL else -MAX_RESIDUAL
@@ -64,14 +64,14 @@ def standardize(channel: Vector, x: float) -> float:
 
 @kernel
 def ring_value(channel: Vector, j: int) -> float:
-    """The j-th oldest of the points in the ring, in units of the frame."""
+    """Return the j-th oldest point in the ring buffer, standardized."""
     i = int(channel[RING_INDEX]) + j
     return standardize(channel, channel[RING_OFFSET + (i if i < WARMUP_POINTS else i - WARMUP_POINTS)])
 
 
 @kernel
 def add_pair(channel: Vector, z: float) -> None:
-    """Takes the last point and this one as a pair, unless one is far out."""
+    """Add the last point and this one as a pair, unless one is extreme."""
     last = channel[LAST_VALUE]
     if abs(z) < MAX_PAIR_SD and abs(last) < MAX_PAIR_SD:
         channel[PAIR_SUMS] += 1.0
@@ -84,7 +84,7 @@ def add_pair(channel: Vector, z: float) -> None:
 
 @kernel
 def estimate_phi(channel: Vector) -> float:
-    """The coefficient, as the pairs so far have it."""
+    """Return the coefficient estimated from the pairs."""
     n = channel[PAIR_SUMS]
     if n < 10.0:
         return 0.0
@@ -97,10 +97,10 @@ def estimate_phi(channel: Vector) -> float:
 
 @kernel
 def compute_residual(channel: Vector, z: float, phi: float) -> float:
-    """r of a point, and what the next one is predicted from."""
+    """Return the residual of a point, and store the value from which the next one is predicted."""
     predicted = phi * channel[PREDICTED_FROM]
     r = z - predicted
-    if phi != 0.0 or channel[RESIDUAL_CENTER] != 0.0 or channel[RESIDUAL_SPREAD] != 1.0:  # or else all of it comes to r
+    if phi != 0.0 or channel[RESIDUAL_CENTER] != 0.0 or channel[RESIDUAL_SPREAD] != 1.0:  # else r is unchanged
         r = (r / math.sqrt(1.0 - phi * phi) - channel[RESIDUAL_CENTER]) / channel[RESIDUAL_SPREAD]
     channel[PREDICTED_FROM] = z if abs(r) < EXTREME_THRESHOLD_SD else predicted
     return r
@@ -108,7 +108,7 @@ def compute_residual(channel: Vector, z: float, phi: float) -> float:
 
 @kernel
 def compute_ring_residuals(channel: Vector, out: Vector) -> None:
-    """Residuals of the points in the ring, oldest first, with the coefficient as it is now."""
+    """Compute residuals of the points in the ring buffer, oldest first, with the current φ."""
     channel[PREDICTED_FROM] = 0.0
     for j in range(WARMUP_POINTS):
         out[j] = compute_residual(channel, ring_value(channel, j), channel[PHI])
@@ -116,7 +116,7 @@ def compute_ring_residuals(channel: Vector, out: Vector) -> None:
 
 @kernel
 def rebuild_histogram(channel: Vector, workspace: Vector) -> None:
-    """Makes the reference anew from the points in the ring."""
+    """Rebuild the reference from the points in the ring buffer."""
     channel[RESIDUAL_CENTER] = 0.0
     channel[RESIDUAL_SPREAD] = 1.0
     compute_ring_residuals(channel, workspace)
@@ -125,7 +125,7 @@ def rebuild_histogram(channel: Vector, workspace: Vector) -> None:
         channel[RESIDUAL_CENTER] = center
         channel[RESIDUAL_SPREAD] = 1.0 if is_degenerate else spread
         compute_ring_residuals(channel, workspace)
-    channel[CLUSTER_ABOVE] = 0.0  # they were in units of the old residuals
+    channel[CLUSTER_ABOVE] = 0.0  # in units of the old residuals
     channel[CLUSTER_BELOW] = 0.0
     counts = channel[COUNTS_OFFSET:RING_OFFSET].view(COUNT_DTYPE)
     for j in range(len(counts)):
@@ -142,7 +142,7 @@ def rebuild_histogram(channel: Vector, workspace: Vector) -> None:
 
 @kernel
 def toggle_prewhitening(channel: Vector) -> bool:
-    """Switches φ on or off; whether it was switched."""
+    """Switch φ on or off; return whether it was switched."""
     channel[NEXT_CHECK_POINTS] = 2.0 * channel[N_SEEN]
     phi = estimate_phi(channel)
     error = 1.0 / math.sqrt(channel[N_SEEN])
@@ -155,7 +155,7 @@ def toggle_prewhitening(channel: Vector) -> bool:
 
 @kernel
 def median_step(channel: Vector, lag: int, workspace: Vector) -> float:
-    """The median of |z_t − z_{t−lag}| in the ring."""
+    """Return the median of |z_t − z_{t−lag}| in the ring buffer."""
     n = WARMUP_POINTS - lag
     for j in range(n):
         workspace[j] = abs(ring_value(channel, j + lag) - ring_value(channel, j))
@@ -165,9 +165,9 @@ def median_step(channel: Vector, lag: int, workspace: Vector) -> float:
 
 @kernel
 def is_unsettled(channel: Vector, workspace: Vector) -> bool:
-    """Whether the level changed within the ring, which pairs of points take for memory.
+    """Return whether the level changed within the ring buffer, which inflates φ from pairs.
 
-    Steps do not see it: over two points they are √(1 + φ) times those over one.
+    Steps are not affected: over two points they are √(1 + φ) times those over one.
     """
     phi = estimate_phi(channel)
     if phi < MIN_SUSPECT_PHI:
@@ -178,9 +178,9 @@ def is_unsettled(channel: Vector, workspace: Vector) -> bool:
 
 @kernel
 def start_reference(channel: Vector, workspace: Vector, whiten: bool) -> bool:
-    """The end of the warm-up: the frame, the memory and the reference from the points in the ring.
+    """Estimate center, spread, φ and reference from the ring buffer at the end of the warm-up.
 
-    Where these have not settled it waits for some more points: whether it has begun.
+    Return False, and wait for more points, if these have not settled.
     """
     for j in range(WARMUP_POINTS):
         workspace[j] = channel[RING_OFFSET + j]

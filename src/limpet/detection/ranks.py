@@ -1,11 +1,11 @@
-"""Ranks of a point among all earlier ones that were not far out, from a histogram.
+"""Ranks of a point among all earlier ones that were not extreme, from a histogram.
 
-The counts are kept cumulated in two levels, so that a rank is read off and a point is added by a few additions
-without a branch. Among points of the same bin the order is drawn at random, which makes the ranks exactly uniform
-for any law, with ties or without; the random numbers are a function of a counter in the memory.
+The counts are cumulated in two levels, so that reading a rank and adding a point take a few additions without a branch.
+Among points of the same bin the order is random, which makes the ranks exactly uniform for any distribution, with or
+without ties; the random numbers are a function of a counter in the state.
 
-Before the counts are too large for the room they have, all of them are halved: what is left stands for a sample of the
-points, and ranks in it are as uniform as before.
+Before the counts overflow, all of them are halved: the rest represents a sample of the points, and ranks in it are
+equally uniform.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ FLOAT32_COUNTER_PERIOD = 2.0**24  # of the counter in numbers of 32 bits
 
 @kernel
 def draw_uniform(state: Vector, offset: int, is_float32: bool) -> float:
-    """The next random number in [0, 1): SplitMix64 of the counter (Steele, Lea and Flood, 2014)."""
+    """Return the next random number in [0, 1): SplitMix64 of the counter (Steele, Lea and Flood, 2014)."""
     count = state[offset + RANDOM_COUNTER] + 1.0
     if is_float32:
         count = count if count < FLOAT32_COUNTER_PERIOD else 1.0
     state[offset + RANDOM_COUNTER] = count
-    mixed = np.uint64(np.int64(count)) * SPLITMIX_INCREMENT  # by way of a signed number: processors have no other way
+    mixed = np.uint64(np.int64(count)) * SPLITMIX_INCREMENT  # via signed integers, which processors convert directly
     mixed = (mixed ^ (mixed >> SHIFT_30_BITS)) * SPLITMIX_FACTOR_1
     mixed = (mixed ^ (mixed >> SHIFT_27_BITS)) * SPLITMIX_FACTOR_2
     return np.int64((mixed ^ (mixed >> SHIFT_31_BITS)) >> SHIFT_11_BITS) * UNIT_INTERVAL_SCALE
@@ -48,30 +48,30 @@ def draw_uniform(state: Vector, offset: int, is_float32: bool) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """The compiled functions of a histogram."""
+    """Compiled functions of a histogram."""
 
     bin_index: Callable[[float], int]
-    """(r) → the bin of a residual that is not far out."""
+    """(r) → the bin of a residual that is not extreme."""
 
     count_inliers: Callable[[Counts], int]
-    """(counts) → how many points the histogram holds."""
+    """(counts) → number of points in the histogram."""
 
     rank: Callable[[Counts, int, float], float]
-    """(counts, b, u) → (how many are smaller + u·(how many are in the same bin + 1)) / (n + 1), uniform on [0, 1)."""
+    """(counts, b, u) → (count of smaller ones + u·(count in the same bin + 1)) / (n + 1), uniform on [0, 1)."""
 
     is_single_bin: Callable[[Counts, int], bool]
-    """(counts, b) → whether all points that the histogram holds are in bin b."""
+    """(counts, b) → whether all points are in bin b."""
 
     add_point: Callable[[Counts, int], None]
-    """(counts, b): counts a point of bin b. Whoever goes on counting halves the counts when they are `most`."""
+    """(counts, b): count a point of bin b. Callers halve the counts at `max_count`."""
 
     halve: Callable[[Counts], None]
-    """(counts): halves all counts; every running sum is half of what it was, rounded down."""
+    """(counts): halve all counts; every prefix sum is halved and rounded down."""
 
 
 @cache
 def make_histogram(profile: MemoryProfile) -> Histogram:
-    """With as many bins as there is room for."""
+    """Return the histogram functions for a memory profile."""
     n_bins, n_blocks = profile.n_rank_bins, profile.n_rank_bins // 8
     bins_offset, bins_per_sd = channel_layout(profile).bins_offset, n_bins / (2.0 * EXTREME_THRESHOLD_SD)
     last_block = BLOCKS_OFFSET + n_blocks - 1
@@ -101,8 +101,8 @@ def make_histogram(profile: MemoryProfile) -> Histogram:
         within = int(counts[bins_offset + b - 1]) if b & 7 else 0
         return int(counts[bins_offset + b]) - within == count_inliers(counts)
 
-    # What is added to the counts of blocks, and to those of a block's bins: to two at once, as a whole number of twice
-    # the bits. None overflows into its neighbour, and none is cut off from it: two take the place of one number.
+    # Increments of the counts of blocks, and of those of a block's bins: two counts at once, as an integer of twice the
+    # bits. None overflows into its neighbor.
     pair_dtype = np.int32 if profile.is_float32 else np.int64
     block_increments = np.triu(np.ones((n_blocks, n_blocks), profile.count_dtype)).view(pair_dtype)
     bin_increments = np.triu(np.ones((8, 8), profile.count_dtype)).view(pair_dtype)
@@ -121,7 +121,7 @@ def make_histogram(profile: MemoryProfile) -> Histogram:
         before, halved = 0, 0
         for b in range(
             len(counts) - bins_offset
-        ):  # of a length that the compiler does not know: it would unroll the loop
+        ):  # a length unknown to the compiler, which would unroll the loop otherwise
             counts[bins_offset + b] = ((before + int(counts[bins_offset + b])) >> 1) - halved
             if b & 7 == 7:
                 before = int(counts[BLOCKS_OFFSET + (b >> 3)])

@@ -1,4 +1,4 @@
-"""Where a channel has its frame and its residuals from: its own ring and lag-1 memory, or whoever knows the stream."""
+"""Reference of a channel: center, spread and residuals, from its ring buffer or from the model."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from limpet.detection.prewhitening import (
     toggle_prewhitening,
 )
 
-QUIET_EVIDENCE_THRESHOLD = 15.0  # evidence: below, nothing has begun
-MIN_MOMENT_STEP = 0.0005  # the least step of the averages
+QUIET_EVIDENCE_THRESHOLD = 15.0  # evidence below is negligible
+MIN_MOMENT_STEP = 0.0005  # of the averages
 SWITCH_ON_SE, SWITCH_OFF_SE = 2.5, 1.5  # standard errors, and …
-MIN_PHI_ON, MIN_PHI_OFF = 0.2, 0.1  # … what is worth it: a centre that is not known exactly looks like a little memory
-CHECK_INTERVAL_POINTS = 64  # points between two looks
+MIN_PHI_ON, MIN_PHI_OFF = 0.2, 0.1  # … lower limits: an inexact center looks like weak autocorrelation
+CHECK_INTERVAL_POINTS = 64
 MIN_MEAN_SQUARE = 1e-6
 
 LocationScale = Callable[..., tuple[float, float]]
@@ -51,34 +51,34 @@ LocationScale = Callable[..., tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class ReferenceKernels:
-    """The compiled functions; `own` is a channel's part of the memory, `room` scratch."""
+    """Compiled functions; `channel` is its part of the state."""
 
     warm_up: Callable[..., Any]
-    """(state, i, own, room): one more of the first points."""
+    """(state, i, channel, workspace): process a point of the warm-up."""
 
     start: Callable[..., Any]
-    """(state, i, own, room): the end of the warm-up of channel i → whether the reference is made of those points."""
+    """(state, i, channel, workspace) → whether the reference was built, at the end of the warm-up of channel i."""
 
     residual_and_switch: Callable[..., Any]
-    """(own, z, i) → (residual of a point in units of the frame, whether the memory was switched on or off)."""
+    """(channel, z, i) → (residual of a standardized point, whether prewhitening was switched on or off)."""
 
     rebuild: Callable[..., Any]
-    """(own, room): the reference from the ring, after the memory was switched."""
+    """(channel, workspace): rebuild the reference after prewhitening was switched."""
 
     fill_radii: Callable[..., Any]
-    """(state, at, radius, room): the radii of the last points into the ring of the radius → whether there are any."""
+    """(state, offset, radius, workspace) → whether the radii of the last points were written to the ring buffer."""
 
 
 @kernel
 def unit_location_scale(state: Vector, i: int, work: Vector) -> tuple[float, float]:
-    """For points that come in units of their spread."""
+    """Return center 0 and spread 1, for standardized points."""
     return 0.0, 1.0
 
 
 def make_reference_kernels(
     profile: MemoryProfile, d: int, whiten: bool, location_scale: LocationScale
 ) -> ReferenceKernels:
-    """For d variables."""
+    """Return the reference functions for d variables."""
     return (
         reference_from_ring(profile, d, whiten)
         if profile.is_full
@@ -87,7 +87,7 @@ def make_reference_kernels(
 
 
 def reference_from_ring(profile: MemoryProfile, d: int, whiten: bool) -> ReferenceKernels:
-    """Everything is the channel's own."""
+    """Return functions that estimate everything from the ring buffer of the channel."""
     layout, warmup_points = channel_layout(profile), profile.warmup_points
     header_size, channel_size, ring_offset = layout.header_size, layout.channel_size, layout.ring_offset
 
@@ -111,7 +111,7 @@ def reference_from_ring(profile: MemoryProfile, d: int, whiten: bool) -> Referen
 
     @kernel
     def fill_radii(state: Vector, offset: int, radius: Vector, workspace: Vector) -> bool:
-        """If every variable has all of the points."""
+        """Fill them if every variable has all of the points."""
         seen = state[offset + header_size + N_SEEN]
         for i in range(d):
             if state[offset + header_size + i * channel_size + N_SEEN] != seen or seen < warmup_points:
@@ -134,9 +134,11 @@ def reference_from_ring(profile: MemoryProfile, d: int, whiten: bool) -> Referen
 def reference_from_model(
     profile: MemoryProfile, d: int, whiten: bool, location_scale: LocationScale
 ) -> ReferenceKernels:
-    """No room for either: centre and spread of a variable are asked for, frame(state, i, work), and φ is the average
-    of products over that of squares. It is looked at from time to time, while nothing seems to happen, and the
-    reference begins again from nothing when it is switched."""
+    """Return functions that take center and spread from the model: location_scale(state, i, work).
+
+    φ is the average of products over that of squares. It is checked periodically while the evidence is negligible, and
+    the reference is cleared when φ is switched on or off.
+    """
     layout, count_dtype = channel_layout(profile), profile.count_dtype
     counts_offset, ring_offset, ring_length = layout.counts_offset, layout.ring_offset, layout.ring_length
 
@@ -147,7 +149,7 @@ def reference_from_model(
 
     @kernel
     def previous_value(channel: Vector) -> float:
-        """The point before the latest one in the ring, in units of the frame; 0 if it is far out."""
+        """Return the point before the latest one, standardized; 0 if it is extreme."""
         index = int(channel[RING_INDEX]) - 2
         z = standardize(channel, channel[ring_offset + (index if index >= 0 else index + ring_length)])
         return z if abs(z) < EXTREME_THRESHOLD_SD else 0.0
@@ -161,7 +163,7 @@ def reference_from_model(
 
     @kernel
     def toggle_phi(channel: Vector) -> bool:
-        """Switches φ on or off; whether it was switched."""
+        """Switch φ on or off; return whether it was switched."""
         phi, used = clipped_phi(channel), channel[PHI] != 0.0
         error = 1.0 / math.sqrt(channel[N_SEEN])
         threshold = maximum(SWITCH_OFF_SE * error, MIN_PHI_OFF) if used else maximum(SWITCH_ON_SE * error, MIN_PHI_ON)

@@ -1,11 +1,11 @@
-"""The second lock: the tail of the evidence itself, for streams whose points are not exchangeable.
+"""Inflate the alarm threshold when the evidence has heavier tails than exchangeability implies.
 
-Where they are, the peaks of log M above a level u₀ exceed it by an exponential amount of mean 1: that is the promise.
-Volatility in clusters, long memory or a season make the tail fatter, and false alarms many times as frequent. So the
-mean excess m is learnt from the peaks, and the threshold h raised to u₀ + m²·(h − u₀) where m is surely above 1.
+For exchangeable points, peaks of log M above a level u₀ exceed it by an exponential amount of mean 1. Volatility
+clusters, long memory or a season make the tail heavier, and false alarms many times as frequent. Therefore the mean
+excess m is estimated from the peaks, and the threshold h raised to u₀ + m²·(h − u₀) if m is significantly above 1.
 
-A peak counts up to a limit only (a censored exponential), so that real changes, whose peaks have no bound, do not
-deafen it: the many small peaks between changes decide. Alarms do not erase what was learnt.
+Excesses are censored at a limit, so that real changes, whose peaks are unbounded, do not make the detector
+unresponsive: the many small peaks between changes decide. The estimate persists after alarms.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ PEAK_EVIDENCE, N_UNCENSORED, TOTAL_EXCESS, INFLATION = (
     INFLATION_STATE + 1,
     INFLATION_STATE + 2,
     INFLATION_STATE + 3,
-)  # STRETCH: m² − 1
+)  # INFLATION: m² − 1
 
 PEAK_LEVEL_NATS = 3.4  # u₀
 PEAK_START_EVIDENCE, PEAK_END_EVIDENCE = (
     29.964100047397025,
     11.023176380641601,
-)  # e^u₀, e^(u₀ − 1): where a peak begins and where it ends
-MAX_EXCESS_NATS = 2.5  # up to which an excess counts
+)  # e^u₀, e^(u₀ − 1): start and end of a peak
+MAX_EXCESS_NATS = 2.5  # where excesses are censored
 PEAK_DISCOUNT = 0.999  # of each peak
 EXCESS_MARGIN_SE = 3.0  # standard errors
-PRIOR_PEAKS = 20.0  # peaks of mean excess 1 that are taken as seen
+PRIOR_PEAKS = 20.0  # pseudo-observations of mean excess 1
 MAX_INFLATION = 7.0
 
 
 @kernel
 def record_peak(state: Vector, offset: int, is_alarm: bool) -> None:
-    """A peak is over; an alarm cuts it short."""
-    if state[offset + PEAK_EVIDENCE] == 0.0:  # a threshold below the level: no peak has begun
+    """Record the end of a peak; an alarm censors it."""
+    if state[offset + PEAK_EVIDENCE] == 0.0:  # a threshold below the level: no peak started
         return
     excess = log(state[offset + PEAK_EVIDENCE]) - PEAK_LEVEL_NATS
     state[offset + PEAK_EVIDENCE] = 0.0
@@ -54,14 +54,14 @@ def record_peak(state: Vector, offset: int, is_alarm: bool) -> None:
     )  # a lower bound of m
     inflation = (
         min_mean_excess * min_mean_excess - 1.0 if min_mean_excess > 1.0 else 0.0
-    )  # squared: the tail grows fatter farther out
+    )  # squared: the tail gets heavier farther out
     inflation = inflation if inflation < MAX_INFLATION else MAX_INFLATION
     state[offset + INFLATION] = inflation
 
 
 @kernel
 def track_peak(state: Vector, offset: int, evidence: float) -> None:
-    """Follows the peaks of M."""
+    """Track the peaks of M."""
     peak = state[offset + PEAK_EVIDENCE]
     if evidence > PEAK_START_EVIDENCE and evidence > peak:
         state[offset + PEAK_EVIDENCE] = evidence
@@ -71,6 +71,6 @@ def track_peak(state: Vector, offset: int, evidence: float) -> None:
 
 @kernel
 def inflated_threshold(state: Vector, offset: int, threshold: float) -> float:
-    """The threshold with what the second lock adds, on the scale of log M."""
+    """Return the inflated threshold, on the scale of log M."""
     above = threshold - PEAK_LEVEL_NATS
     return threshold + (state[offset + INFLATION] * above if above > 0.0 else 0.0)

@@ -102,7 +102,7 @@ class Mixture(Model):
             sd = np.sqrt(np.diag(self.component_covariance(component, width)))
             if (distances < DUPLICATE_DISTANCE_SD * sd).all(axis=1).any():
                 return (
-                    f"component {k} of {self.n_components} duplicates another: both describe the same points. "
+                    f"component {k} of {self.n_components} has a copy: both describe the same points. "
                     "Use fewer components or a larger n_init."
                 )
         return None
