@@ -1,4 +1,4 @@
-"""What the last point tells of the next: the residual of each coordinate after its lag-1 autoregression."""
+"""Residual of each coordinate after its lag-1 autoregression."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from limpet.auto.density_scorer import MIN_CORE_STEP
 from limpet.core.state import Layout, Vector
 from limpet.models._outlier_screening import BoolArray
 
-MAX_POINTS_AFTER_CHANGE = 12.0  # points that the moments go by after a change
-MIN_VARIANCE = 1e-18  # variance, in the frame's units
+MAX_POINTS_AFTER_CHANGE = 12.0  # effective sample size of the moments after a change
+MIN_VARIANCE = 1e-18  # in standardized units
 
-# lag = for each coordinate [ mean | variance | covariance with the one before | last value ], then the points counted
+# state = for each coordinate [ mean | variance | lag-1 covariance | last value ], then the number of points
 MEAN, VARIANCE, COVARIANCE, LAST_VALUE, VALUES_PER_VARIABLE = 0, 1, 2, 3, 4
 
 
 def ar1_fields(d: int) -> dict[str, tuple[int, ...]]:
-    """What is kept."""
+    """Return the fields of theta."""
     return {"ar1": (VALUES_PER_VARIABLE * d + 1,)}
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualModel:
-    """The compiled functions of what is known of a point from those before it; `work` is its own area."""
+    """Compiled functions of a prediction from previous points; `work` is a separate workspace."""
 
     deseason: Callable[..., Any]
-    """(theta, point): takes out of the point what the time of the season tells; before everything else."""
+    """(theta, point): subtract the seasonal profile from the point, before everything else."""
 
     compute_residual: Callable[..., Any]
-    """(theta, point, out, work): what the past did not tell; NaN where a coordinate is missing."""
+    """(theta, point, out, work): the residual; NaN where a coordinate is missing."""
 
     compute_isolated_residual: Callable[..., Any]
-    """(theta, point, out): the same for a point of which it is not known what came before, by what is likely to."""
+    """(theta, point, out): the same for a point with unknown predecessors, by their expectation."""
 
     learn: Callable[..., Any]
-    """(theta, point, rejected, work): right after `residual`; a point that is rejected becomes past. Whether it teaches
-    anything, the memory decides."""
+    """(theta, point, rejected, work): right after `compute_residual`; a rejected point becomes a predecessor. Whether it
+    is learned from, the model decides."""
 
     observe_only: Callable[..., Any]
-    """(theta, point, work): the same for a point that teaches nothing."""
+    """(theta, point, work): the same for a point that is not learned from."""
 
     tick: Callable[..., Any]
-    """(theta): a point has passed that could not be used."""
+    """(theta): count an invalid point."""
 
     work_size: int
 
 
 @kernel
 def noop_tick(theta: Vector) -> None:
-    """For a memory that does not count time."""
+    """Do nothing, for a model that does not count time."""
 
 
 @kernel
 def noop_deseason(theta: Vector, point: Vector) -> None:
-    """For a memory without a season."""
+    """Do nothing, for a model without a season."""
 
 
 def make_ar1(layout: Layout, d: int) -> ResidualModel:
-    """The lag-1 autoregression of a stream whose fields lie in theta as `layout` says."""
+    """Return the lag-1 autoregression for a layout of theta."""
     offset = layout.offset("ar1")
 
     @kernel
@@ -81,7 +81,7 @@ def make_ar1(layout: Layout, d: int) -> ResidualModel:
 
     @kernel
     def compute_isolated_residual(theta: Vector, point: Vector, out: Vector) -> None:
-        """Given a point, the one before it is likely to have been φ times as far from the mean."""
+        """Take φ times the deviation of the point as that of its predecessor."""
         for i in range(d):
             base = offset + VALUES_PER_VARIABLE * i
             phi = estimate_phi(theta, base)
@@ -96,7 +96,7 @@ def make_ar1(layout: Layout, d: int) -> ResidualModel:
         for i in range(d):
             base = offset + VALUES_PER_VARIABLE * i
             mean, before = theta[base + MEAN], theta[base + LAST_VALUE] - theta[base + MEAN]
-            if point[i] != point[i]:  # missing: what is expected of it
+            if point[i] != point[i]:  # missing: imputed by its expectation
                 theta[base + LAST_VALUE] = mean + estimate_phi(theta, base) * before
                 continue
             if not rejected:
@@ -114,7 +114,7 @@ def make_ar1(layout: Layout, d: int) -> ResidualModel:
 
 
 def reset_ar1(state: Vector, mean: Vector, variance: Vector) -> None:
-    """After a change: another level and spread, the same dependence, and few points that it is known from."""
+    """Reset level and spread after a change; keep φ, with a small effective sample size."""
     moments = state[:-1].reshape(len(mean), VALUES_PER_VARIABLE)
     phi = np.clip(moments[:, COVARIANCE] / np.maximum(moments[:, VARIANCE], MIN_VARIANCE), -1.0, 1.0)
     moments[:, MEAN], moments[:, VARIANCE], moments[:, COVARIANCE] = mean, variance, phi * variance
@@ -123,7 +123,7 @@ def reset_ar1(state: Vector, mean: Vector, variance: Vector) -> None:
 
 @kernel
 def init_ar1(state: Vector, points: Vector, inliers: BoolArray, i: int, residuals: Vector) -> None:
-    """The moments of coordinate i of the normal points (n, d) and their predecessors; the residuals of all points."""
+    """Initialize the moments of coordinate i from inliers; compute the residuals of all points."""
     n, base = len(points), VALUES_PER_VARIABLE * i
     count, mean, variance, covariance = 0.0, 0.0, 0.0, 0.0
     for t in range(n):

@@ -1,10 +1,10 @@
-"""The change score: have the last points left what a slow, robust memory of the stream expects?
+"""Change score: distance of recent level and spread from slow, robust averages of the stream.
 
-Each coordinate has a slow mean and variance, never begun anew, that a point moves by no more than it would move them
-from two standard deviations. In that frame two quick averages, of z and of z² − 1, say how far the recent level and
-the recent spread have gone. Their length w, squeezed to w/(1 + w), is averaged over the coordinates; the score is the
-mean of a short and a long average of that, so that it stays up for a while after a change though everything else has
-adapted. A lone point far out is passed over; the third in a row counts.
+Each coordinate has a slow mean and variance, which are not reset after changes, and on which the influence of a point
+is capped at two standard deviations. In their units two fast averages, of z and of z² − 1, measure how far recent level
+and spread have moved. Their length w, mapped to w/(1 + w), is averaged over the coordinates; the score is the mean of a
+short and a long average of that, so that it stays high for a while after a change, when everything else has adapted. A
+single far point is ignored; the third in succession counts.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ FAR_THRESHOLD_SD, MIN_FAR_COUNT, FAR_COUNT_LEAK = (
     4.0,
     3.0,
     0.5,
-)  # beyond FAR a point counts when the leaky count of such points reaches NEEDED
+)  # a far point counts once the leaky count of far points reaches the minimum
 RESTART_STREAK_POINTS, RESTART_COUNT_POINTS = (
     64.0,
     10.0,
-)  # so many far points in a row: the slow mean begins again there, with this many points
+)  # after this many consecutive far points the slow mean restarts, with this effective sample size
 SHORT_AVERAGE_STEP, LONG_AVERAGE_STEP = 0.1, 0.0075
-MIN_RELATIVE_VARIANCE = 0.05  # variance at the start, in units of the spread's square
-MIN_VARIANCE = 1e-18  # variance, in the frame's units
+MIN_RELATIVE_VARIANCE = 0.05  # initial variance, relative to the squared spread
+MIN_VARIANCE = 1e-18  # in standardized units
 QUANTILE_80_OF_NORMAL = 1.2816  # of |x|
 
 MEAN, VARIANCE, COUNT, FAR_COUNT, FAR_STREAK, LEVEL, SPREAD, VALUES_PER_VARIABLE = range(8)
 
 
 def change_score_fields(d: int) -> dict[str, tuple[int, ...]]:
-    """What is kept: so many numbers for each coordinate, and the two averages."""
+    """Return the fields of theta: numbers per coordinate, and the two averages."""
     return {"change_score": (VALUES_PER_VARIABLE * d + 2,)}
 
 
@@ -53,13 +53,13 @@ class ChangeScore:
 
 
 def make_change_score_kernel(layout: Layout, d: int) -> ChangeScore:
-    """For a stream whose fields lie in theta as `layout` says."""
+    """Return the kernel for a layout of theta."""
     offset = layout.offset("change_score")
     averages = offset + VALUES_PER_VARIABLE * d
 
     @kernel
     def update_variable(theta: Vector, base: int, x: float) -> None:
-        """One coordinate."""
+        """Update one coordinate."""
         deviation = math.sqrt(theta[base + VARIANCE])
         z = (x - theta[base + MEAN]) / deviation
         if abs(z) > FAR_THRESHOLD_SD:
@@ -100,10 +100,10 @@ def make_change_score_kernel(layout: Layout, d: int) -> ChangeScore:
 
 @kernel
 def init_change_score(state: Vector, points: Vector, i: int, values: Vector) -> None:
-    """Mean and variance of coordinate i, of the points (n, d) within `FAR` spreads of the median. values: scratch."""
+    """Initialize mean and variance of coordinate i from points near the median; values: workspace."""
     n, base = len(points), VALUES_PER_VARIABLE * i
     center, spread, count = median_mad(points, n, i, values)
-    if not spread > 0.0:  # most values are the same
+    if not spread > 0.0:  # most values are equal
         spread = quantile_of_sorted(values, count, 0.8) / QUANTILE_80_OF_NORMAL
     spread = spread if spread > 0.0 else values[count - 1]
     max_distance = FAR_THRESHOLD_SD * spread if spread > 0.0 else math.inf

@@ -1,10 +1,10 @@
-"""A view of the stream for scoring: a slow core, and a companion that remembers what the core rejected.
+"""Density scorer: a slow core mixture, and an outlier component that learns the points that the core rejects.
 
-The core learns slowly and drops what lies far out, so that an outlier cannot widen it. What it drops teaches the
-companion: an outlier that keeps coming back is soon forgiven, a new one is not. Both are read with the heavy tails of
-Student's t, so that the score grows with the logarithm of the distance. When most points are dropped for long, the
-regime has changed, and the one who calls installs a new core; the old one becomes the companion: a regime that
-returns is known.
+The core learns slowly and rejects far points, so that outliers cannot widen it. Rejected points update the outlier
+component: recurring outliers soon get lower scores, new ones do not. Both densities have the heavy tails of Student's
+t, so that the score grows with the logarithm of the distance. If most points are rejected for long, the regime has
+changed, and the caller installs a new core; the old one becomes the outlier component: a regime that returns gets low
+scores.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ from limpet.core.state import Layout, Vector
 from limpet.models.mixture import COMPONENT_BY_COVARIANCE, standardized_mixture_kernels
 
 STUDENT_DEGREES_OF_FREEDOM = 3.0  # degrees of freedom of Student's t
-MIN_CORE_STEP = 0.0003  # the least step of the core
+MIN_CORE_STEP = 0.0003
 MIN_OUTLIER_STEP = 0.02
-CORE_ONLY_SHARE = 0.15  # share of the score that the companion has no say in: forgiven is not forgotten
-MIN_REJECTED_SHARE, MAX_REJECTED_SHARE = 0.001, 0.5  # between which the share of rejected points is taken to lie
-MAJORITY_WINDOW_POINTS = 100.0  # points over which rejected ones have to be the majority
-NEW_CORE_POINTS = 50.0  # points that a newly installed core goes by
-MAX_DIRECT_COORDINATES = 3  # coordinates whose densities cannot overflow
-MIN_OUTLIER_VARIANCE_RATIO = 1e-4  # the companion's variance in units of the core's
+CORE_ONLY_SHARE = 0.15  # share of the score from the core alone: recurring outliers keep a higher score
+MIN_REJECTED_SHARE, MAX_REJECTED_SHARE = 0.001, 0.5  # bounds of the share of rejected points
+MAJORITY_WINDOW_POINTS = 100.0  # over which rejected points must be the majority
+NEW_CORE_POINTS = 50.0  # effective sample size of a newly installed core
+MAX_DIRECT_COORDINATES = 3  # up to which densities cannot overflow
+MIN_OUTLIER_VARIANCE_RATIO = 1e-4  # variance of the outlier component in units of the core's
 
-# tally = [ points in the core | in the companion | share rejected | points it was learnt from | share rejected lately ]
+# tally = [ points of the core | of the outliers | rejected share | points of this share | recent rejected share ]
 CORE_COUNT, OUTLIER_COUNT, REJECTED_SHARE, SHARE_COUNT, RECENT_REJECTED_SHARE = range(5)
 
 
 @dataclass(frozen=True, eq=False)
 class DensityScorer:
-    """The compiled functions of a view; `own` is its part of theta, laid out by `layout`."""
+    """Compiled functions of a scorer; `state` is its part of theta, with the fields of `layout`."""
 
     layout: Layout
     work_size: int
 
     score: Callable[..., Any]
-    """(own, point, hyper, work, missing, observed) → (−log density, the same in excess of the core's best, q).
+    """(state, point, hyper, work, missing, observed) → (−log density, the surprise: its excess over the core's mode, q).
 
-    observed: how many coordinates are not missing. Leaves in `work` what `learn` needs."""
+    observed: the number of coordinates that are not missing. Stores in `work` what `learn` needs."""
 
     learn: Callable[..., Any]
-    """(own, point, hyper, work, rejected, missing) → whether rejected points have been the majority for long."""
+    """(state, point, hyper, work, rejected, missing) → whether rejected points have been the majority for long."""
 
     swap_core: Callable[..., Any]
-    """(own): companion and core change places; for one component."""
+    """(state): exchange core and outlier component; for one component."""
 
     replace_core: Callable[..., Any]
-    """(own, core): what was the core becomes the companion, all of its components in one; this is the new core."""
+    """(state, core): install a new core; the old one becomes the outlier component, its components merged."""
 
 
 @cache
 def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
-    """A view with a core of K components in d dimensions."""
+    """Return a scorer with a core of K components in d dimensions."""
     component, core, outlier_mixture = (
         COMPONENT_BY_COVARIANCE[covariance],
         standardized_mixture_kernels(covariance, K, d),
@@ -84,7 +84,7 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
 
     @kernel
     def density_decay(q: float) -> float:
-        """How much lower than at its centre Student's t is at the squared distance q, with all coordinates observed."""
+        """Return Student's t at the squared distance q relative to its mode, all coordinates observed."""
         squared = 1.0 / (1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM))
         result = squared if d % 2 else squared * math.sqrt(squared)
         for _ in range((d + 1) // 2):
@@ -93,7 +93,7 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
 
     @kernel
     def score_from_densities(state: Vector, work: Vector) -> tuple[float, float]:
-        """(surprise, height of the core) from densities as they are: no overflow is in reach with few coordinates."""
+        """Return (score, log of the core's mode) from densities, which cannot overflow for few coordinates."""
         top, inside = 0.0, 0.0
         for k in range(K):
             height = math.sqrt(work[precision_offset + k]) * (state[k] if K > 1 else 1.0)
@@ -110,14 +110,14 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
 
     @kernel
     def student_log_density(height: float, q: float, observed: int) -> float:
-        """log density of Student's t: its height, and its fall with the squared distance q."""
+        """Return the log-density of Student's t at the squared distance q."""
         return height - 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed) * log(
             1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM)
         )
 
     @kernel
     def score_from_log_densities(state: Vector, work: Vector, observed: int) -> tuple[float, float]:
-        """The same for any number of coordinates, some of them missing."""
+        """Return the same for any number of coordinates, some of them missing."""
         top, inside = 0.0, 0.0
         for k in range(K):
             height = 0.5 * log(work[precision_offset + k]) + work[factor_offset + k]
@@ -143,7 +143,7 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
         q = whitened(state, point, hyper, work, missing)
         if d == 1 or (
             d <= MAX_DIRECT_COORDINATES and not missing
-        ):  # a point without its only coordinate cannot be used
+        ):  # a point without its only coordinate is invalid
             surprise, top = score_from_densities(state, work)
         else:
             surprise, top = score_from_log_densities(state, work, observed)
@@ -209,7 +209,7 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
 
 
 def log_height(observed: int) -> float:
-    """log of the density of Student's t at its centre, for a unit scale in so many dimensions."""
+    """Return the log-density of Student's t at its mode, for unit scale and `observed` dimensions."""
     half = 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed)
     return (
         math.lgamma(half)
@@ -220,6 +220,6 @@ def log_height(observed: int) -> float:
 
 @kernel
 def log_add_exp(a: float, b: float) -> float:
-    """log(e^a + e^b)."""
+    """Return log(e^a + e^b)."""
     high, low = (a, b) if a > b else (b, a)
     return high + log(1.0 + exp(low - high))

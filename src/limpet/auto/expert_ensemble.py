@@ -1,10 +1,10 @@
-"""The bank: the same mixture learnt with several step sizes at once, each trusted as far as it predicts.
+"""Expert ensemble: one mixture with several step sizes, weighted by predictive likelihood (trust).
 
-A point is rejected if experts that hold most of the trust reject it; then nothing is learnt. Otherwise the trust in
-each expert grows with the likelihood it gave the point (Bayes' rule, the ratio limited), a small share of it is
-handed round so that none is ever forgotten (Herbster and Warmuth's fixed share), and all experts learn: the slow ones
-give a quiet estimate in calm, the quick ones take over after a change. When a quick expert has been predicting better
-than the slowest for long, the slow ones take over what it has learnt and begin to average anew.
+A point is rejected, and not learned from, if experts with more than half of the trust reject it. Otherwise the trust of
+each expert is multiplied by its likelihood of the point (Bayes' rule, with a bounded ratio), a small share is
+redistributed so that no expert vanishes (Herbster and Warmuth's fixed share), and all experts are updated: slow ones
+give a stable estimate in stationary periods, fast ones dominate after a change. If a fast expert has predicted better
+than the slowest for long, the slow ones copy its estimate and restart their averages.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from limpet.models._mixture_kernels import MixtureKernels
 from limpet.models.components.base import Component
 from limpet.models.components.gaussian_full import MIN_VARIANCE
 
-SLOWEST_EXPERT = 0  # the slowest expert, whose likelihood and that of a quick one tell of a small shift
-MAX_POINT_GAIN_NATS = 4.0  # nats by which a single point can tell two experts apart
-FIXED_SHARE = 0.002  # of the trust, handed round at every point
-LEAD_THRESHOLD_NATS = 16.0  # nats by which the quick one has to be ahead of the slow one …
-MAX_LEAD_STEP_NATS = 2.0  # … in strides of at most this
+SLOWEST_EXPERT = 0  # its likelihood is compared with that of a fast expert to detect a small shift
+MAX_POINT_GAIN_NATS = 4.0  # bound of the log-likelihood ratio of two experts at one point
+FIXED_SHARE = 0.002  # of the trust, redistributed at every point
+LEAD_THRESHOLD_NATS = 16.0  # cumulative lead of the fast expert over the slowest …
+MAX_LEAD_STEP_NATS = 2.0  # … with steps of at most this
 REVIEW_INTERVAL_POINTS, MIN_TRUST = (
     64.0,
     0.01,
-)  # points between two looks at who has lost all trust, and what is left of it then
-TAKEOVER_COUNT_POINTS = 16.0  # points that an expert which takes over another's estimate goes by
-COUNTER_WRAP_POINTS = 2.0**22  # points: in 32 bits one is still added to twice as many
+)  # interval of the check for experts that lost their trust, and its threshold
+TAKEOVER_COUNT_POINTS = 16.0  # effective sample size of an expert that copied another's estimate
+COUNTER_WRAP_POINTS = 2.0**22  # in 32 bits, 1 can still be added to twice this number
 
 GAUSSIAN_TAIL_SCALE_SQUARED = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
 TAIL_STEP_SIZE = 0.001
 
 ENSEMBLE_FIELDS = ("experts", "counts", "trust", "lead", "tail_scale_squared")
 
-# What the bank is told, in `settings`: γ²; β if the step is tied to γ by Corollary 1 (else 0); γ² for where outliers
-# are common: a mixture with a wide gate takes some of them in, gets wider, and takes in more.
+# settings = [ γ² | β if the step is tied to γ by Corollary 1, else 0 | γ² for streams with many outliers: under a large γ
+# a mixture accepts some of them, gets wider, and accepts more ].
 GAMMA_SQUARED, BETA, STRICT_GAMMA_SQUARED, N_SETTINGS = 0, 1, 2, 3
-COMMON_REJECTED_SHARE = 0.04  # share of rejected points
+COMMON_REJECTED_SHARE = 0.04  # contamination from which the strict γ applies
 
 
 def ensemble_fields(mixture: MixtureKernels, profile: MemoryProfile) -> dict[str, tuple[int, ...]]:
-    """What the bank keeps."""
+    """Return the fields of theta."""
     n = len(profile.step_sizes)
     return {
         "experts": (n, mixture.layout.size),
@@ -62,33 +62,33 @@ def ensemble_fields(mixture: MixtureKernels, profile: MemoryProfile) -> dict[str
 
 @dataclass(frozen=True, eq=False)
 class ExpertEnsemble:
-    """The compiled functions of a bank; `work` is its own area."""
+    """Compiled functions of an ensemble; `work` is a separate workspace."""
 
     work_size: int
 
     check_rejection: Callable[..., Any]
-    """(theta, point, settings, work, missing) → (whether γ rejects the point, its squared distance by trust).
+    """(theta, point, settings, work, missing) → (whether γ rejects the point, its squared distance averaged by trust).
 
-    Leaves in `work` what `learn` needs."""
+    Stores in `work` what `learn` needs."""
 
     learn: Callable[..., Any]
-    """(theta, point, settings, work, missing) → whether the slow experts have just taken over from the quick one:
-    shares out trust, and moves every expert."""
+    """(theta, point, settings, work, missing) → whether the slow experts have just copied the fast one: update trust and
+    every expert."""
 
     compute_means: Callable[..., Any]
-    """(theta, out): the means of the statistics averaged over the experts by their trust."""
+    """(theta, out): the means of the statistics averaged over the experts by trust."""
 
     best_expert: Callable[..., Any]
-    """(theta) → the expert that is trusted most."""
+    """(theta) → the expert with the most trust."""
 
     location_scale: Callable[..., Any]
-    """(theta, i, work) → centre and spread of coordinate i, by the expert that is trusted most."""
+    """(theta, i, work) → center and spread of coordinate i, by the expert with the most trust."""
 
 
 def make_ensemble_kernels(
     component: Component, mixture: MixtureKernels, layout: Layout, K: int, d: int, profile: MemoryProfile
 ) -> ExpertEnsemble:
-    """A bank of this (bare) mixture of such components, whose fields lie in theta as `layout` says."""
+    """Return an ensemble of this (prestandardized) mixture for a layout of theta."""
     step_sizes, n_experts, fast_expert, is_float32 = (
         profile.step_sizes,
         len(profile.step_sizes),
@@ -106,7 +106,7 @@ def make_ensemble_kernels(
     weights, components = mixture.layout.offset("weights"), mixture.layout.offset("components")
     size, add_variances = mixture.layout.fields["components"][1], component.add_variances
     contamination = layout.offset("reinitialization") + CONTAMINATION
-    losses = n_experts * expert_work_size  # one an expert, as many as there are lanes; some are of nobody
+    losses = n_experts * expert_work_size  # one per expert, padded to the number of lanes
     gains = losses + LANES
     assert n_experts <= LANES
 
@@ -133,7 +133,7 @@ def make_ensemble_kernels(
 
     @kernel
     def best_expert(theta: Vector) -> int:
-        """The expert that is trusted most."""
+        """Return the expert with the most trust."""
         best = 0
         for e in range(1, n_experts):
             best = e if theta[trust + e] > theta[trust + best] else best
@@ -146,8 +146,10 @@ def make_ensemble_kernels(
 
     @kernel
     def replace_lost_experts(theta: Vector) -> None:
-        """Experts that have lost all trust begin again with the estimate of the one that is trusted most: a quick
-        mixture left to itself sooner or later has a component on a handful of points."""
+        """Replace experts that lost their trust by copies of the best one.
+
+        A fast mixture sooner or later has a component on very few points.
+        """
         best = best_expert(theta)
         for e in range(n_experts):
             if theta[trust + e] < MIN_TRUST:
@@ -155,7 +157,7 @@ def make_ensemble_kernels(
 
     @kernel
     def tied_step(theta: Vector, settings: Vector) -> float:
-        """ρ = β·exp(−γ²/M²)/(2γ), in standard deviations, with the M that the stream shows."""
+        """Return ρ = β·exp(−γ²/M²)/(2γ), with γ in sd and M estimated from the stream."""
         rho = settings[BETA] * exp(-settings[GAMMA_SQUARED] / theta[tail]) / (2.0 * math.sqrt(settings[GAMMA_SQUARED]))
         return rho if rho < 1.0 else 1.0
 
@@ -178,7 +180,7 @@ def make_ensemble_kernels(
             rho = averaging_step(theta[counts + e], min_step)
             advance(theta[experts + e * expert_size :], point, settings, work[e * expert_work_size :], rho, missing)
         n_reviews = theta[counts + SLOWEST_EXPERT] * (1.0 / REVIEW_INTERVAL_POINTS)
-        if n_reviews == math.floor(n_reviews):  # whole: a remainder of floats would be a call of the C library
+        if n_reviews == math.floor(n_reviews):  # an integer; a remainder of floats would call the C library
             replace_lost_experts(theta)
         lead_gain = work[losses + SLOWEST_EXPERT] - work[losses + fast_expert]
         lead_gain = MAX_LEAD_STEP_NATS if lead_gain > MAX_LEAD_STEP_NATS else maximum(lead_gain, -MAX_LEAD_STEP_NATS)
@@ -193,7 +195,7 @@ def make_ensemble_kernels(
 
     @kernel
     def compute_means(theta: Vector, out: Vector) -> None:
-        """All in 64 bits, which the ones see to: the same from compiled code and from Python."""
+        """Write the means; factors 1.0 force 64 bits: the same from compiled code and from Python."""
         for k in range(K):
             mass = 0.0
             for e in range(n_experts):

@@ -1,7 +1,7 @@
-"""The start of the autopilot from the first points, of which up to a fifth may be outliers.
+"""Initialize the automatic learner from the first points, of which up to a fifth may be outliers.
 
-One definition for a single stream and for many of them: what is computed is compiled, and loops over the streams; what
-is left to numpy is to copy it to its place.
+One definition for one stream and for many: the computations are compiled loops over streams, and numpy copies their
+results to the fields of theta.
 """
 
 from __future__ import annotations
@@ -27,26 +27,24 @@ from limpet.models._outlier_screening import MAX_SPREADS, standardize_and_screen
 from limpet.models._standardization import fit_location_scale, standardize
 from limpet.models.components.base import Component
 
-# A mixture fitted to some tens of points, of which a fifth may be outliers.
-#
-# First a fit that leaves out whatever may be an outlier; it is too narrow, for it leaves out tails as well. Then a fit
-# to all points that are near the first one, made as wide as it should be.
+# A mixture is fitted to tens of points, of which a fifth may be outliers: first a trimmed fit, which is too narrow
+# because it leaves out tails as well; then a fit to all points near the first one, inflated to the right width.
 
 TRIMMED_SHARE = 0.2
-TRIMMED_VARIANCE_RATIO = 2.0  # how much wider a Gaussian is than its inner four fifths: the ratio of the variances
-SINGLE_INLIER_THRESHOLD_SD = 2.5  # spreads from the median; of a single component only
-MAX_PERMUTED_COMPONENTS = 6  # components whose orders are few enough to look at all
-UNOBSERVED_VARIANCE = 1e-6  # variance of a variable that has shown one value only: what it is not locks nobody out
-REFIT_EXCLUDED_SHARE = 1e-3  # of the points that belong to the fit, when it is repeated
+TRIMMED_VARIANCE_RATIO = 2.0  # variance of a Gaussian over that of its inner four fifths
+SINGLE_INLIER_THRESHOLD_SD = 2.5  # from the median; for a single component
+MAX_PERMUTED_COMPONENTS = 6  # up to which all orders are compared
+UNOBSERVED_VARIANCE = 1e-6  # of a variable with a single distinct value
+REFIT_EXCLUDED_SHARE = 1e-3  # of the points of the distribution, in the second fit
 
 
 def fit_robust_mixture(kernels: AutoKernels, points: Vector, seed: int) -> Vector:
-    """[ weights | components ] in the frame's coordinates, in which the points come; NaN where one is missing."""
+    """Return [ weights | components ] for standardized points, NaN where missing."""
     return fit_robust_mixtures(kernels, points[None], seed)[0]
 
 
 def fit_robust_mixtures(kernels: AutoKernels, points: Vector, seed: int) -> Vector:
-    """(m, …): the same for m streams at once; points (m, n, d)."""
+    """Return (m, …): the same for m streams at once; points (m, n, d)."""
     K, (_, n, d), component = kernels.K, points.shape, kernels.component
     sample = standardize_and_screen(points, SINGLE_INLIER_THRESHOLD_SD if K == 1 else MAX_SPREADS, K)
     trimmed = 0.0 if K == 1 else TRIMMED_SHARE
@@ -64,10 +62,10 @@ def fit_robust_mixtures(kernels: AutoKernels, points: Vector, seed: int) -> Vect
 
 
 def match_component_order(component: Component, old: Vector, new: Vector, K: int, d: int) -> Vector:
-    """The new fit with its components in the order of the old ones they most likely continue.
+    """Return the new fit with its components in the order of the closest old ones.
 
-    What counts is where they lie about their middle, in units of a component's width: a shift of all of them does not
-    change who is who.
+    Positions are relative to the mean of the components, in units of a component's width: a common shift does not
+    change the order.
     """
     if not 1 < K <= MAX_PERMUTED_COMPONENTS:
         return new
@@ -82,15 +80,15 @@ def match_component_order(component: Component, old: Vector, new: Vector, K: int
     return np.concatenate([new[:K][list(order)], after[list(order)].reshape(-1)])
 
 
-INLIER_THRESHOLD_SD = 8.0  # spreads from the median within which a point shows what is normal: tails belong to it
-PRIOR_VARIANCE_FACTOR = 100.0  # variance of the companion that has seen nothing, in units of the core's
-PRIOR_REJECTED_SHARE, PRIOR_POINTS = 0.01, 100.0  # rejected points, before any was seen
+INLIER_THRESHOLD_SD = 8.0  # from the median, within which a point is an inlier: tails included
+PRIOR_VARIANCE_FACTOR = 100.0  # initial variance of the outlier component in units of the core's
+PRIOR_REJECTED_SHARE, PRIOR_POINTS = 0.01, 100.0  # prior of the rejected share and its weight
 
 
 def init_auto(kernels: AutoKernels, points: Vector, theta: Vector, seed: int) -> None:
-    """Fills theta from the first points (n, d), NaN where a coordinate is missing.
+    """Fill theta from the first points (n, d), NaN where a coordinate is missing.
 
-    A row without any number is there for the season's sake only.
+    A row of NaN only advances the season.
     """
     if not kernels.lags:
         init_auto_batch(kernels, points[None], theta[None], seed)
@@ -108,7 +106,7 @@ def init_auto(kernels: AutoKernels, points: Vector, theta: Vector, seed: int) ->
 
 
 def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: int) -> None:
-    """Fills each row of thetas (m, size) from its first points (m, n, d), NaN where a coordinate is missing."""
+    """Fill each row of thetas (m, size) from its first points (m, n, d), NaN where missing."""
     m, n, d = points.shape
     if kernels.lags:
         for sample, theta in zip(points, thetas, strict=True):
@@ -126,7 +124,7 @@ def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: 
 
 
 def view_field(kernels: AutoKernels, theta: Vector, name: str) -> Vector:
-    """(m, …): the field `name` of each of m rows of theta, flat."""
+    """Return (m, …): the field `name` of each of m rows of theta, flat."""
     offset = kernels.layout.offset(name)
     return theta[:, offset : offset + int(np.prod(kernels.layout.fields[name]))]
 
@@ -134,7 +132,7 @@ def view_field(kernels: AutoKernels, theta: Vector, name: str) -> Vector:
 def write_standardization(
     kernels: AutoKernels, theta: Vector, reference: Vector, scale: Vector, log_scale: Any
 ) -> None:
-    """Writes the frame to its place."""
+    """Write location and scale."""
     (
         view_field(kernels, theta, "reference").view(np.float64)[:],
         view_field(kernels, theta, "scale").view(np.float64)[:],
@@ -150,10 +148,9 @@ def write_standardization(
 def init_from_standardized(
     kernels: AutoKernels, theta: Vector, points: Vector, seed: int, residuals: Vector | None = None
 ) -> None:
-    """Everything but the frame, in whose coordinates the points (m, n, d) come.
+    """Initialize everything but location and scale from standardized points (m, n, d).
 
-    rests: what the past does not tell of them, where there is a regression that knows; else that of a lag-1
-    autoregression, which is started as well.
+    residuals: those of the seasonal regression; if None, a lag-1 autoregression is initialized as well.
     """
     K, (m, n, d) = kernels.K, points.shape
     n_trusted = standardize_and_screen(points, K=K).n_trusted
@@ -208,7 +205,7 @@ def init_from_standardized(
 def init_scorer(
     scorer: density_scorer.DensityScorer, state: Vector, core: Vector, single_fit: Vector, count: Vector, d: int
 ) -> None:
-    """The cores as fitted, and a wide companion about each (one: the fit of a single component)."""
+    """Initialize core and outlier component, the latter from the fit of a single component."""
     outlier_offset, tally_offset = scorer.layout.offset("outliers"), scorer.layout.offset("tally")
     state[:, :outlier_offset], state[:, outlier_offset:tally_offset] = core, single_fit
     state[:, outlier_offset + 1 + d : tally_offset] *= PRIOR_VARIANCE_FACTOR
@@ -224,8 +221,10 @@ def init_scorer(
 
 @cache
 def make_moments_kernel() -> Callable[..., Any]:
-    """(points (m, n, d), normal (m, n), lately (m, …), lag (m, …), rests (m, n, d), values (n,)): the starts of change
-    score and lag-1 autoregression, and the residuals of the latter."""
+    """Compile the initialization of change score and lag-1 autoregression.
+
+    (points (m, n, d), inliers (m, n), change_states (m, …), ar1_states (m, …), residuals (m, n, d), values (n,)).
+    """
     stamp = source_fingerprint([init_change_score, init_ar1])
 
     def init_moments(points, inliers, change_states, ar1_states, residuals, values):  # type: ignore[no-untyped-def]

@@ -1,8 +1,8 @@
-"""How many components? Chosen on the first points, by the likelihood of those that are no outliers.
+"""Select the number of components on the first points, by the trimmed likelihood.
 
-Each number up to `MOST` is fitted robustly. What counts is −log likelihood of the four fifths of the points that the
-fit likes best, plus Schwarz's penalty for its parameters. A fit with a component that is hardly wider than a single
-value, or that has hardly any points, is not believed: rounding makes such ones.
+Each number up to `MAX_COMPONENTS` is fitted robustly. The cost is the −log-likelihood of the most likely four fifths of
+the points, plus Schwarz's penalty for the parameters. Fits with a component that is hardly wider than a single value,
+or that has few points, are excluded: rounded values cause such fits.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from limpet.models.components.base import Component
 
 MAX_COMPONENTS = 3
 LIKELIHOOD_POINTS_SHARE = 0.8
-PENALTY_FACTOR = 1.5  # times Schwarz's penalty: the best of many seedings looks better than it is
+PENALTY_FACTOR = 1.5  # times Schwarz's penalty: the best of many seedings is optimistic
 MIN_RELATIVE_WIDTH = 0.1  # of the widest component, in every coordinate
-MAX_DISTINCT_SHARE = 0.8  # of the points: values that repeat themselves so often are rounded
-MIN_COMPONENT_WEIGHT = 0.1  # weight
+MAX_DISTINCT_SHARE = 0.8  # of the points: with fewer distinct values, values are rounded
+MIN_COMPONENT_WEIGHT = 0.1
 
 
 class ComponentSelection(NamedTuple):
-    """The number chosen, and what each number costs: nats, infinite if it is not believed."""
+    """The selected number of components, and the cost of each number in nats, inf if excluded."""
 
     n_components: int
     costs: tuple[float, ...]
 
     @classmethod
     def from_costs(cls, costs: Iterable[float]) -> ComponentSelection:
-        """The least of these costs."""
+        """Select the smallest cost."""
         costs = tuple(costs)
         return cls(costs.index(min(costs)) + 1, costs)
 
     def __str__(self) -> str:
-        """In words.
+        """Return the number of components and the costs.
 
-        >>> print(Choice(2, (130.0, 100.0, math.inf)))
-        2 components: costs 130, 100, not believed for 1 to 3
+        >>> print(ComponentSelection(2, (130.0, 100.0, math.inf)))
+        2 components: costs 130, 100, excluded for 1 to 3
         """
-        text = ", ".join(f"{cost:.4g}" if math.isfinite(cost) else "not believed" for cost in self.costs)
+        text = ", ".join(f"{cost:.4g}" if math.isfinite(cost) else "excluded" for cost in self.costs)
         return f"{self.n_components} component{'s' * (self.n_components > 1)}: costs {text} for 1 to {len(self.costs)}"
 
 
 def select_n_components(covariance: str, points: Vector, seed: int) -> ComponentSelection:
-    """The number of components for these first points, NaN where a coordinate is missing."""
+    """Select the number of components for the first points, NaN where a coordinate is missing."""
     n, d = points.shape
     scaled = standardize(points, *fit_location_scale(points))
     costs = []
@@ -75,7 +75,7 @@ def select_n_components(covariance: str, points: Vector, seed: int) -> Component
 
 
 def code_length_widths(component: Component, fit: Vector, K: int, d: int) -> Vector:
-    """(K, d): the standard deviations of each component."""
+    """Return (K, d): the standard deviations of each component."""
     variances = np.zeros((K, d))
     for k, part in enumerate(fit[K:].reshape(K, -1)):
         component.add_variances(part, 0, d, variances[k], 1.0)
@@ -83,9 +83,9 @@ def code_length_widths(component: Component, fit: Vector, K: int, d: int) -> Vec
 
 
 def resolution(points: Vector) -> Vector:
-    """(d,): the usual step between the values of each coordinate, if they are rounded; else 0.
+    """Return (d,): the median step between values of each coordinate if they are rounded, else 0.
 
-    >>> ticks(np.array([[1.0, 0.1], [2.0, 0.3], [2.0, 0.7], [4.0, 0.2], [1.0, 0.9]]))
+    >>> resolution(np.array([[1.0, 0.1], [2.0, 0.3], [2.0, 0.7], [4.0, 0.2], [1.0, 0.9]]))
     array([1.5, 0. ])
     """
     values = [np.unique(column[~np.isnan(column)]) for column in points.T]

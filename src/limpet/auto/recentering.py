@@ -1,7 +1,8 @@
-"""The frame follows the stream where numbers have 32 bits: these cannot tell apart points far from their origin.
+"""Move the origin of standardized coordinates with the stream, where numbers have 32 bits.
 
-When the estimate has gone far from the origin, in its own standard deviations, the origin goes there. All that is kept
-in the frame's coordinates is told anew; spreads stay as they are, for small numbers and large ones are equally exact.
+Numbers of 32 bits cannot resolve points far from the origin. If the estimate is far from the origin in its standard
+deviations, the origin is moved there, and all standardized values are shifted. Spreads remain, because their relative
+precision does not depend on their size.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from limpet.core.state import Layout, Vector
 from limpet.models.components.base import Component
 
 RECENTER_THRESHOLD_SD = 256.0  # standard deviations from the origin
-MAX_FLOAT32_COORDINATE = 1e15  # scales of the frame: the square of a number further out has no place in 32 bits
+MAX_FLOAT32_COORDINATE = 1e15  # in standardized units: squares of larger numbers overflow in 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,27 +29,27 @@ class Recentering:
     """The compiled functions."""
 
     recentering_offset: Callable[..., Any]
-    """(theta, i, work) → how far the origin of variable i should go, now; 0 if it is well where it is."""
+    """(theta, i, work) → by how much the origin of variable i must move now, 0 if it may remain."""
 
     shift_origin: Callable[..., Any]
-    """(theta, i, by): the origin of variable i goes there."""
+    """(theta, i, shift): move the origin of variable i."""
 
 
 @kernel
 def no_offset(theta: Vector, i: int, work: Vector) -> float:
-    """For numbers of 64 bits."""
+    """Return 0, for numbers of 64 bits."""
     return 0.0
 
 
 @kernel
 def noop(theta: Vector, i: int, shift: float) -> None:
-    """For numbers of 64 bits."""
+    """Do nothing, for numbers of 64 bits."""
 
 
 def make_recentering_kernels(
     ensemble: ExpertEnsemble, component: Component, layout: Layout, K: int, d: int, profile: MemoryProfile
 ) -> Recentering:
-    """For a stream whose fields lie in theta as `layout` says."""
+    """Return the kernels for a layout of theta."""
     if not profile.is_float32:
         return Recentering(no_offset, noop)
     n_experts, expert_size = layout.fields["experts"]

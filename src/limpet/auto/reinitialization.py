@@ -1,9 +1,8 @@
-"""The rescue from lock-out: when to begin anew from the latest points.
+"""Re-initialization after lock-out: detect a new regime among rejected points, and fit the latest points.
 
-Points that are rejected are counted against the contamination that the stream is known to have, by a cumulative sum of
-the log-likelihood ratio of "most are rejected now" to "as many as ever". While it is above zero, something may have
-begun. A new regime goes on: enough rejected points since then, and either many of them or all in one place. A burst of
-outliers is over before that.
+The evidence is a cumulative sum of the log-likelihood ratio of "most points are rejected" to "the usual share of points
+is rejected". While it is above zero, a new regime may have started. It is accepted after enough rejected points, if they
+are many or all in one place; a burst of outliers is over before that.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from limpet.core.memory_profile import FULL, MemoryProfile
 from limpet.core.state import MISSING_SENTINEL, Layout, Vector
 
 REJECTED_SHARE_AFTER_CHANGE = 0.7  # rejected share of points after a change
-MIN_CONTAMINATION, MAX_CONTAMINATION = 0.02, 0.3  # between which the contamination is taken to lie
-MIN_CONTAMINATION_STEP = 0.002  # the step with which it is followed
-EVIDENCE_THRESHOLD_NATS = 16.0  # nats
-MIN_REJECTED_POINTS, SUFFICIENT_REJECTED_POINTS = 10, 16  # rejected points
-CONTAMINATION_FACTOR = 10.0  # times the contamination: by this share more of them
-CHECK_INTERVAL_POINTS = 8  # points at which a mixture is looked at again
-MAX_POINT_GAIN_NATS = 8.0  # nats that a single point can tell
-TRIMMED_GAIN_SHARE = 0.1  # of the latest points: those that it gains most by are left out
-GAIN_THRESHOLD_NATS = 8.0  # nats
-MAX_SCHEDULED_CHECKS = 5  # at a mixture after a change within reach
-MAX_CLUSTER_WIDTH_SD = 2.5  # standard deviations within which `SOME` points are in one place
+MIN_CONTAMINATION, MAX_CONTAMINATION = 0.02, 0.3  # bounds of the contamination
+MIN_CONTAMINATION_STEP = 0.002
+EVIDENCE_THRESHOLD_NATS = 16.0
+MIN_REJECTED_POINTS, SUFFICIENT_REJECTED_POINTS = 10, 16
+CONTAMINATION_FACTOR = 10.0  # times the contamination: by this share more of them are required
+CHECK_INTERVAL_POINTS = 8  # between checks of a mixture
+MAX_POINT_GAIN_NATS = 8.0  # bound of the gain by one point
+TRIMMED_GAIN_SHARE = 0.1  # of the latest points: those with the largest gain are left out
+GAIN_THRESHOLD_NATS = 8.0
+MAX_SCHEDULED_CHECKS = 5  # of a mixture after a change within its threshold
+MAX_CLUSTER_WIDTH_SD = 2.5  # of the latest points, to be in one place
 
-# rescue = [ evidence | points since it was zero | rejected ones among them | contamination | points it was learnt from
-#            | points until a look is taken at all of the ring | looks left | where the next point goes in the ring ]
+# state = [ evidence | points since it was zero | rejected ones among them | contamination | points of this estimate
+#           | points until the next scheduled check | scheduled checks left | index of the next point in the ring buffer ]
 (
     REJECTION_EVIDENCE,
     POINTS_SINCE_ZERO,
@@ -47,25 +46,25 @@ MAX_CLUSTER_WIDTH_SD = 2.5  # standard deviations within which `SOME` points are
 
 
 def reinit_fields(K: int, d: int, has_ring: bool = True, profile: MemoryProfile = FULL) -> dict[str, tuple[int, ...]]:
-    """What the rescue keeps; own_ring: the latest points as well, because nobody else does."""
+    """Return the fields of theta; has_ring: with a buffer of the latest points."""
     if has_ring:
         return {"reinitialization": (NEXT_RING_INDEX + 1,), "recent_points": (profile.ring_points, d)}
     return {
         "reinitialization": (NEXT_RING_INDEX if K > 1 or profile.is_full else POINTS_UNTIL_CHECK,)
-    }  # one component never waits
+    }  # without scheduled checks for one component
 
 
 @dataclass(frozen=True, eq=False)
 class Reinitializer:
-    """The compiled functions of the rescue."""
+    """Compiled functions of the re-initialization."""
 
     update_evidence: Callable[..., Any]
-    """(theta, point, rejected, taken_over) → whether it is time to look at the ring: `latest` has the points to begin
-    anew from. taken_over: the slow experts have taken over from a quick one, a sign of a change within reach."""
+    """(theta, point, rejected, takeover) → whether a re-initialization from `recent_points` must be checked. takeover:
+    the slow experts have copied a fast one, a sign of a change within the threshold."""
 
 
 def make_reinit_kernels(layout: Layout, K: int, d: int, profile: MemoryProfile) -> Reinitializer:
-    """For a stream whose fields lie in theta as `layout` says."""
+    """Return the kernels for a layout of theta."""
     has_ring = "recent_points" in layout.fields
     offset, ring, ring_length = (
         layout.offset("reinitialization"),
@@ -130,19 +129,19 @@ def make_reinit_kernels(layout: Layout, K: int, d: int, profile: MemoryProfile) 
 
 
 def missing_sentinel(profile: MemoryProfile) -> float:
-    """What stands in the ring for a missing coordinate: no state ever holds a NaN."""
+    """Return the value of a missing coordinate in the ring buffer: states never hold NaN."""
     return float(np.finfo(np.float32).min) if profile.is_float32 else float(MISSING_SENTINEL)
 
 
 def n_recent(layout: Layout, theta: Vector, profile: MemoryProfile = FULL) -> int:
-    """Of the latest points, those to look at: since the evidence was zero, or else all that are kept."""
+    """Return how many latest points to check: since the evidence was zero, or all stored ones."""
     return (
         min(int(layout.view(theta, "reinitialization")[POINTS_SINCE_ZERO]), profile.ring_points) or profile.ring_points
     )
 
 
 def recent_points(layout: Layout, theta: Vector, n: int, profile: MemoryProfile = FULL) -> Vector:
-    """The latest points in the rescue's own ring, oldest first; NaN where one is missing."""
+    """Return the latest points of the ring buffer, oldest first; NaN where missing."""
     points = np.roll(
         layout.view(theta, "recent_points"), -int(layout.view(theta, "reinitialization")[NEXT_RING_INDEX]), axis=0
     )[-n:]
@@ -150,16 +149,16 @@ def recent_points(layout: Layout, theta: Vector, n: int, profile: MemoryProfile 
 
 
 def impute_missing(points: Vector, mean: Vector, deviation: Vector) -> None:
-    """A variable without a single value among the points is taken to be as it was: a deviation above or below."""
+    """Impute a variable without any value by its old mean, alternating one deviation above and below."""
     unobserved = np.isnan(points).all(axis=0)
     points[::2, unobserved] = (mean + deviation)[unobserved]
     points[1::2, unobserved] = (mean - deviation)[unobserved]
 
 
 def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vector) -> bool:
-    """Whether the latest points are many, or in one place as one component would have them (spread: its width).
+    """Return whether the rejected points are many, or in one place of the width of a component.
 
-    The more outliers the stream has, the more points it takes to see past them.
+    The higher the contamination, the more points are required.
     """
     state = layout.view(theta, "reinitialization")
     threshold_factor = 1.0 + CONTAMINATION_FACTOR * min(state[CONTAMINATION], MAX_CONTAMINATION)
@@ -173,13 +172,13 @@ def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vect
 
 
 def improves_likelihood(old: Vector, new: Vector) -> bool:
-    """Whether the new fit has the latest points clearly more likely, also without those that it gains most by."""
+    """Return whether the new fit is clearly more likely, also without the points of largest gain."""
     gains = np.sort(np.clip(old - new, -MAX_POINT_GAIN_NATS, MAX_POINT_GAIN_NATS))
     return bool(gains[: int(len(gains) * (1.0 - TRIMMED_GAIN_SHARE))].sum() > GAIN_THRESHOLD_NATS)
 
 
 def clear_evidence(layout: Layout, theta: Vector) -> None:
-    """The evidence has been heard."""
+    """Reset the evidence."""
     state = layout.view(theta, "reinitialization")
     state[[REJECTION_EVIDENCE, POINTS_SINCE_ZERO, N_REJECTED]] = 0.0
     state[POINTS_UNTIL_CHECK : CHECKS_LEFT + 1] = 0.0

@@ -1,7 +1,8 @@
-"""What is left in the residuals: do they still remember, or does their spread come in clusters?
+"""Residual diagnostics: autocorrelation of residuals and of their absolute values.
 
-The promise of a false-alarm rate is for residuals that are exchangeable. Three autocorrelations of each coordinate are
-followed, of values cut at three standard deviations: at lag 1 and at lag `LONG` of the residual, at lag 1 of its size.
+The false-alarm rate holds for exchangeable residuals. Three autocorrelations of each coordinate are estimated, of
+values clipped at three standard deviations: of the residual at lag 1 and at lag `LONG_LAG`, of its absolute value at
+lag 1.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from limpet.core.state import Layout, Vector
 
 LONG_LAG = 8
 MIN_STEP = 0.0005
-MAX_RESIDUAL_SD = 3.0  # standard deviations
-MIN_REPORT_POINTS = 1000.0  # points before anything is said
-SETTLING_POINTS = 200.0  # points after a change that are not looked at
-AUTOCORRELATION_THRESHOLD = 0.1  # an autocorrelation that breaks the promise
+MAX_RESIDUAL_SD = 3.0
+MIN_REPORT_POINTS = 1000.0  # before a report
+SETTLING_POINTS = 200.0  # ignored after a change
+AUTOCORRELATION_THRESHOLD = 0.1  # from here on the false-alarm rate may not hold
 
-# for each coordinate: variance, covariances at lag 1 and at LONG, then of sizes: mean, variance, covariance at lag 1;
-# then the last residuals, the latest first. Last of all the points to be passed over, and the points counted.
+# For each coordinate: variance, covariances at lag 1 and at LONG_LAG; mean, variance, covariance at lag 1 of absolute
+# values; the last residuals, the latest first. At the end the number of points to ignore, and the number of points.
 VARIANCE, COVARIANCE_LAG_1, COVARIANCE_LONG_LAG, MEAN_ABS, ABS_VARIANCE, ABS_COVARIANCE_LAG_1, LAST_RESIDUALS = range(7)
 VALUES_PER_VARIABLE = LAST_RESIDUALS + LONG_LAG
 PAUSE_POINTS, COUNT = -2, -1
 
 
 def diagnostics_fields(d: int) -> dict[str, tuple[int, ...]]:
-    """What is kept."""
+    """Return the fields of theta."""
     return {"residual_autocorrelation": (VALUES_PER_VARIABLE * d + 2,)}
 
 
@@ -40,11 +41,11 @@ class ResidualDiagnostics:
     """The compiled function."""
 
     learn: Callable[..., Any]
-    """(theta, residual): one more residual, NaN where a coordinate is missing."""
+    """(theta, residual): add a residual, NaN where a coordinate is missing."""
 
 
 def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
-    """For a stream whose fields lie in theta as `layout` says."""
+    """Return the kernel for a layout of theta."""
     offset = layout.offset("residual_autocorrelation")
     pause, count = offset + VALUES_PER_VARIABLE * d, offset + VALUES_PER_VARIABLE * d + 1
 
@@ -83,9 +84,9 @@ def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
 
 
 def reset_after_change(state: Vector, variable: int, ratio: float) -> None:
-    """After a change: residuals are not looked at until everything has settled.
+    """Ignore the next residuals after a change, and rescale the moments of a variable.
 
-    ratio: of the new spread of a variable to the old one, by which what is known of it is told anew.
+    ratio: of the new spread of the variable to the old one.
     """
     state[PAUSE_POINTS] = SETTLING_POINTS
     moments = state[:PAUSE_POINTS].reshape(-1, VALUES_PER_VARIABLE)[variable]
@@ -96,38 +97,38 @@ def reset_after_change(state: Vector, variable: int, ratio: float) -> None:
 
 @dataclass(frozen=True)
 class AutocorrelationReport:
-    """The autocorrelations of one coordinate's residuals: at lag 1, at lag `LONG`, and of their sizes at lag 1."""
+    """Autocorrelations of residuals: at lag 1, at `LONG_LAG`, and of absolute values at lag 1."""
 
     lag_1: float
     long_lag: float
     abs_lag_1: float
 
     def advice(self, lags: int = 0, season: int = 0) -> str | None:
-        """What to do about it, in words; None if nothing has to be done. lags, season: what it has been told.
+        """Return advice for a variable, None if no autocorrelation is left. lags, season: current settings.
 
-        >>> Remembers(0.01, 0.02, 0.03).advice() is None
+        >>> AutocorrelationReport(0.01, 0.02, 0.03).advice() is None
         True
-        >>> print(Remembers(-0.2, 0.02, 0.03).advice())
-        depends on more than the last value (autocorrelation -0.20 is left at lag 1): give lags=2 or more, or its season
+        >>> print(AutocorrelationReport(-0.2, 0.02, 0.03).advice())
+        depends on more than the last value (autocorrelation -0.20 is left at lag 1): set lags=2 or more, or its season
         """
         more = f"lags={max(lags + 1, 2)} or more"
         if abs(self.long_lag) > AUTOCORRELATION_THRESHOLD:
             lag = f"autocorrelation {self.long_lag:.2f} is left at lag {LONG_LAG}"
             if season:
-                return f"has a memory beyond its season ({lag}): give {more}, or watch differences"
-            return f"has a season or a long memory ({lag}): give season=…, or {more}"
+                return f"is autocorrelated beyond its season ({lag}): set {more}, or monitor differences"
+            return f"has a season or long-range autocorrelation ({lag}): set season=…, or {more}"
         if abs(self.lag_1) > AUTOCORRELATION_THRESHOLD:
             lag = f"autocorrelation {self.lag_1:.2f} is left at lag 1"
             past = f"the last {lags} values" if lags > 1 else "the last value"
-            return f"depends on more than {past} ({lag}): give {more}" + (", or its season" if not season else "")
+            return f"depends on more than {past} ({lag}): set {more}" + (", or its season" if not season else "")
         if self.abs_lag_1 > AUTOCORRELATION_THRESHOLD:
-            sizes = f"autocorrelation {self.abs_lag_1:.2f} of sizes"
-            return f"has a spread that comes in clusters ({sizes}): expect more alarms than promised"
+            sizes = f"autocorrelation {self.abs_lag_1:.2f} of absolute residuals"
+            return f"has volatility clusters ({sizes}): expect more alarms than promised"
         return None
 
 
 def autocorrelation_report(state: Vector) -> list[AutocorrelationReport] | None:
-    """For each coordinate; None while too few points have come."""
+    """Return the autocorrelations of each coordinate, None after too few points."""
     if state[COUNT] < MIN_REPORT_POINTS:
         return None
     moments = state[:PAUSE_POINTS].reshape(-1, VALUES_PER_VARIABLE)

@@ -1,7 +1,7 @@
-"""What is done with a point besides scoring its value and learning it: the view of what the past did not tell.
+"""Score the residual after removing season and autocorrelation; update change score and diagnostics.
 
-The residual of each point is scored by a view of its own; the memory that it comes from, the change score and the test
-of whiteness learn from the point. A lean stream has no room for any of this.
+The residual of each point has a separate density scorer. The model of season and autocorrelation, the change score and
+the residual diagnostics learn from each point. The compact memory profile omits all of them.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ RESIDUAL_SCORE_SHARE = 0.25  # of the score
 
 @dataclass(frozen=True, eq=False)
 class ResidualScorer:
-    """The compiled functions; `point` and `rest` (its residual) are vectors of d numbers, `work` is their own area."""
+    """Compiled functions; `point` and `residual` have d numbers, `work` is a separate workspace."""
 
     scorer: DensityScorer
     share: float
-    """Of the score."""
+    """Share of the residual in the score."""
 
     work_size: int
 
     deseason: Callable[..., Any]
-    """(theta, point): takes out of the point what the time of the season tells; before everything else."""
+    """(theta, point): subtract the seasonal profile from the point, before everything else."""
 
     score_residual: Callable[..., Any]
-    """(theta, point, rest, settings, work, gaps, observed) → (score, surprise, squared distance) of the residual."""
+    """(theta, point, residual, settings, work, has_missing, observed) → (score, surprise, squared distance)."""
 
     score_isolated_residual: Callable[..., Any]
-    """The same for a point of which it is not known what came before."""
+    """The same for a point with unknown predecessors."""
 
     learn: Callable[..., Any]
-    """(theta, point, rest, settings, work, distant, out_of_core, gaps) → the change score. distant: the residual is."""
+    """(theta, point, residual, settings, work, residual_out_of_core, out_of_core, has_missing) → the change score."""
 
     observe_only: Callable[..., Any]
-    """(theta, point, work): right after `look`, for a point that is not learnt from."""
+    """(theta, point, work): right after `score_residual`, for a point that is not learned from."""
 
     tick: Callable[..., Any]
-    """(theta): a point has passed that could not be used."""
+    """(theta): count an invalid point."""
 
 
 def residual_fields(
     covariance: str, d: int, lags: int, season: int, profile: MemoryProfile
 ) -> dict[str, tuple[int, ...]]:
-    """What is kept."""
+    """Return the fields of theta."""
     if not profile.is_full:
         return {}
     return {
@@ -68,13 +68,13 @@ def residual_fields(
 def make_residual_scorer(
     layout: Layout, covariance: str, d: int, lags: int, season: int, profile: MemoryProfile
 ) -> ResidualScorer:
-    """For a stream whose fields lie in theta as `layout` says."""
+    """Return the residual scorer for a layout of theta."""
     scorer = make_density_scorer(covariance, 1, d)
     return make_full_scorer(layout, scorer, d, lags, season) if profile.is_full else make_null_scorer(scorer)
 
 
 def make_full_scorer(layout: Layout, scorer: DensityScorer, d: int, lags: int, season: int) -> ResidualScorer:
-    """All of it."""
+    """Return the functions of the full memory profile."""
     residual_model = make_seasonal_ar(layout, d, lags, season) if lags else make_ar1(layout, d)
     residual_offset, scorer_work_size = layout.offset("residual_scorer"), scorer.work_size
     score_density, learn_residual, swap = scorer.score, scorer.learn, scorer.swap_core
@@ -141,7 +141,7 @@ def make_full_scorer(layout: Layout, scorer: DensityScorer, d: int, lags: int, s
 
 
 def make_null_scorer(scorer: DensityScorer) -> ResidualScorer:
-    """Nothing of it."""
+    """Return functions that do nothing, for the compact memory profile."""
 
     @kernel
     def score_residual(

@@ -1,10 +1,9 @@
-"""What the past tells of the next point: a season, and the regression of each coordinate on its own last values.
+"""Season and autoregression: predict each coordinate from a seasonal profile and its last values.
 
-theta has, for each coordinate: the profile of the season (one mean for each of its slots), the last p values less their
-season, the linear regression of a value on them (`limpet.models.LinearRegression`: robust stochastic gradient
-descent in standard units), and how many points in a row were far from what it expects. It judges for itself: a lone
-point that is far out teaches nothing, and what was expected stands in the past in its place; after a few in a row the
-past is what has come.
+theta has, for each coordinate: the seasonal profile (one mean per slot), the last p values without their season, the
+linear regression of a value on them (`limpet.models.LinearRegression`: robust stochastic gradient descent in
+standardized units), and the number of consecutive points far from the prediction. A single far point is not learned
+from, and its prediction replaces it among the last values; after a few consecutive ones the values themselves are used.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from limpet.core.state import Layout, Vector
 from limpet.models._standardization import column_medians, fit_location_scale, standardize
 from limpet.models.regression import LinearRegression, make_regression_layout
 
-MIN_REGRESSION_STEP = 0.001  # the least step of the regression …
-STEP_NUMERATOR, STEP_OFFSET_POINTS = 5.0, 50.0  # … which begins with HASTE/(t + PATIENCE)
-SMOOTHING_WINDOW_DIVISOR = 48  # the first profile is averaged over so small a part of the season to either side
-DISTINCT_SLOT_THRESHOLD_SD = 4.0  # spreads from the smooth profile that a slot of its own keeps in every period
-MIN_PROFILE_STEP = 0.02  # the least step of the profile
-FAR_THRESHOLD_SD_SQUARED = 16.0  # standard deviations, squared, beyond which a point teaches nothing …
-MIN_FAR_STREAK_POINTS = 4.0  # … unless so many came in a row
+MIN_REGRESSION_STEP = 0.001  # of the regression …
+STEP_NUMERATOR, STEP_OFFSET_POINTS = 5.0, 50.0  # … which starts as STEP_NUMERATOR/(t + STEP_OFFSET_POINTS)
+SMOOTHING_WINDOW_DIVISOR = 48  # the first profile is smoothed over this part of the season to either side
+DISTINCT_SLOT_THRESHOLD_SD = 4.0  # from the smooth profile in every period: the slot is not smoothed
+MIN_PROFILE_STEP = 0.02
+FAR_THRESHOLD_SD_SQUARED = 16.0  # beyond, a point is not learned from …
+MIN_FAR_STREAK_POINTS = 4.0  # … unless this many are consecutive
 
 
 def seasonal_ar_fields(d: int, lags: int, season: int) -> dict[str, tuple[int, ...]]:
-    """What is kept."""
+    """Return the fields of theta."""
     return {
         "seasonal_profile": (d, max(season, 1)),
         "lagged_values": (d, lags),
@@ -41,10 +40,10 @@ def seasonal_ar_fields(d: int, lags: int, season: int) -> dict[str, tuple[int, .
 
 
 def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> ResidualModel:
-    """For a stream whose fields lie in theta as `layout` says."""
+    """Return the model for a layout of theta."""
     functions = LinearRegression().kernels(lags + 1)
     evaluate, whitened, advance = functions.evaluate, functions.norms["whitened"], functions.advance
-    work_per_variable = functions.work_size + lags + 1  # for each coordinate: scratch, then [ past | value ]
+    work_per_variable = functions.work_size + lags + 1  # for each coordinate: workspace, then [ last values | value ]
     slots, size = max(season, 1), functions.layout.size
     profile, past, regression = (layout.offset(name) for name in ("seasonal_profile", "lagged_values", "regression"))
     far_streak, clock = layout.offset("far_streak"), layout.offset("clock")
@@ -58,7 +57,7 @@ def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> Residual
 
     @kernel
     def compute_residual(theta: Vector, point: Vector, out: Vector, work: Vector) -> None:
-        """In units of the spread that the values had at first."""
+        """Compute the residual in units of the initial spread."""
         for i in range(d):
             scratch, pair = work[i * work_per_variable :], work[i * work_per_variable + work_per_variable - lags - 1 :]
             for j in range(lags):
@@ -78,7 +77,7 @@ def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> Residual
             scratch, pair = work[i * work_per_variable :], work[i * work_per_variable + work_per_variable - lags - 1 :]
             state = theta[regression + i * size : regression + (i + 1) * size]
             error = scratch[lags + 1] * state[target_scale]
-            value = pair[lags] if point[i] == point[i] else pair[lags] - error  # missing: what is expected of it
+            value = pair[lags] if point[i] == point[i] else pair[lags] - error  # missing: its prediction
             if point[i] == point[i] and not without_learning:
                 is_far = whitened(state, pair, unpenalized, scratch, False) > FAR_THRESHOLD_SD_SQUARED
                 theta[far_streak + i] = theta[far_streak + i] + 1.0 if is_far else 0.0
@@ -95,7 +94,7 @@ def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> Residual
 
     @kernel
     def tick(theta: Vector) -> None:
-        """Time goes on, also where a point could not be used."""
+        """Advance the season, also at invalid points."""
         theta[clock + 2] += 1.0
         theta[clock] += 1.0
         if theta[clock] >= slots:
@@ -112,7 +111,7 @@ def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> Residual
 
     @kernel
     def compute_isolated_residual(theta: Vector, point: Vector, out: Vector) -> None:
-        """Never asked for: with lags or a season, a point without those before it tells nothing."""
+        """Return NaN: with lags or a season, a point needs its predecessors."""
         for i in range(d):
             out[i] = math.nan
 
@@ -128,11 +127,11 @@ def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> Residual
 
 
 def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) -> Vector:
-    """The profile, by medians of the first points; returns them without it.
+    """Estimate the profile by medians of the first points; return them without it.
 
-    Medians of neighbours smooth it and leave steps alone; a slot that clearly keeps apart from its neighbours in every
-    period is left alone, too. What is left of the first points is narrower than what is left of later ones, which
-    the profile does not know: it is widened.
+    Medians of neighboring slots smooth it and preserve steps; a slot that differs clearly from its neighbors in every
+    period is not smoothed. The remainders of these points are inflated, because those of later points, from which the
+    profile was not estimated, are wider.
     """
     profile, overall_median, slots = (
         layout.view(theta, "seasonal_profile"),
@@ -156,14 +155,14 @@ def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) ->
         )
         profile[:, slot] = np.where(is_distinct, profile[:, slot], smooth[:, slot])
     off = scaled - profile[:, slots].T
-    points_per_slot = max(2, len(neighbor_shifts) * len(scaled) // season)  # points, each slot
+    points_per_slot = max(2, len(neighbor_shifts) * len(scaled) // season)
     widening = np.sqrt((points_per_slot + 1.0) / (points_per_slot - 1.0))
     center = column_medians(off)
     return np.asarray(center + widening * (off - center))
 
 
 def init_regression(layout: Layout, theta: Vector, points: Vector, lags: int) -> Vector:
-    """The coefficients by least squares on the first points, without their season; returns their residuals."""
+    """Fit the coefficients by least squares on the deseasonalized points; return their residuals."""
     n, d = points.shape
     residuals = np.full_like(points, np.nan)
     parts = make_regression_layout(lags)
@@ -172,7 +171,7 @@ def init_regression(layout: Layout, theta: Vector, points: Vector, lags: int) ->
         padded = np.concatenate([np.zeros(lags), values])
         pairs = np.column_stack([*(padded[lags - 1 - j : lags - 1 - j + n] for j in range(lags)), values])
         reference, scale = fit_location_scale(pairs)
-        standard = np.clip(standardize(pairs, reference, scale), -4.0, 4.0)  # an outlier is no more than that
+        standard = np.clip(standardize(pairs, reference, scale), -4.0, 4.0)  # limits outliers
         design = np.column_stack([standard[:, :lags], np.ones(n)])
         coef = np.linalg.solve(design.T @ design + np.eye(lags + 1), design.T @ standard[:, lags])
         parts.view(state, "reference")[:], parts.view(state, "scale")[:] = reference, scale
@@ -181,5 +180,5 @@ def init_regression(layout: Layout, theta: Vector, points: Vector, lags: int) ->
         residual = unclipped[:, lags] - np.column_stack([unclipped[:, :lags], np.ones(n)]) @ coef
         parts.view(state, "variance")[:] = max((1.4826 * np.median(np.abs(residual))) ** 2, 1e-12)
         residuals[:, i] = np.where(np.isnan(points[:, i]), np.nan, residual)
-    # The points of the start are told again once it is done: the clock begins with them.
+    # The buffered points are processed again after the initialization: the clock starts with them.
     return residuals

@@ -1,4 +1,4 @@
-"""One point through the autopilot: scored by two slow views, then learnt by the bank, under the eyes of the rescue."""
+"""Step of the automatic learner: two density scorers, the expert ensemble, re-initialization."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from limpet.models._standardization import MAX_ABS_COORDINATE
 from limpet.models.components.base import Component
 from limpet.models.mixture import COMPONENT_BY_COVARIANCE, standardized_mixture_kernels
 
-# What the pilot is told, in `settings`: what the bank is told, and the squared distance beyond which the views reject.
+# settings = [ those of the ensemble | squared distance beyond which the density scorers reject ]
 CORE_GAMMA_SQUARED, N_SETTINGS = expert_ensemble.N_SETTINGS, expert_ensemble.N_SETTINGS + 1
-MAX_VARIABLES_IN_NATS = 8  # of which the surprises, in nats, lie well within the bins that they are counted in
+MAX_VARIABLES_IN_NATS = 8  # up to which surprises in nats fit into the bins of the histogram
 
 
 @dataclass(frozen=True, eq=False)
 class AutoKernels:
-    """The compiled functions of the autopilot for one kind of stream."""
+    """Compiled functions of the automatic learner for one type of stream."""
 
     K: int
     lags: int
@@ -46,57 +46,57 @@ class AutoKernels:
     work_size: int
 
     score_only: Callable[..., Any]
-    """(theta, y, settings, work, missing) → (score, surprise): what `step` would say; learns nothing."""
+    """(theta, y, settings, work, n_missing) → (score, surprise) as of `step`, without learning."""
 
     score_isolated: Callable[..., Any]
-    """The same for a point of which it is not known what came before it."""
+    """The same for a point with unknown predecessors."""
 
     step: Callable[..., Any]
-    """(theta, y, settings, work, missing) → (score, change score, surprise, nearest, rejected, look): learns.
+    """(theta, y, settings, work, n_missing) → (score, change score, surprise, squared distance, rejected, needs_reinit).
 
-    missing: how many coordinates are NaN. surprise: the score in excess of the best, in nats up to d = 8; with more
-    variables all points are further out, and it is counted in units that grow with them. nearest: the squared distance
-    from the estimate. look: whether the rescue has to look at its ring."""
+    surprise: the excess of the score over its minimum, in nats up to d = 8; with more variables all points are farther
+    out, and the unit grows with d. squared distance: from the estimate. needs_reinit: whether a re-initialization must
+    be checked. Learns from the point."""
 
     check_rejection: Callable[..., Any]
-    """(theta, y, settings, work, missing) → whether the bank would drop the point, and `nearest`; learns nothing but
-    how far out points are."""
+    """(theta, y, settings, work, n_missing) → (whether the ensemble would reject the point, squared distance); updates
+    only the tail scale."""
 
     observe_only: Callable[..., Any]
-    """(theta, work): right after `assess`, takes note of a point that is not learnt from."""
+    """(theta, work): right after `score_only`, for a point that is not learned from."""
 
     tick: Callable[..., Any]
-    """(theta): a point has passed that could not be used."""
+    """(theta): count an invalid point."""
 
     compute_means: Callable[..., Any]
-    """(theta, out): the means the bank has, in the frame's coordinates."""
+    """(theta, out): the means of the ensemble, in standardized units."""
 
     location_scale: Callable[..., Any]
-    """(theta, i, work) → centre and spread of variable i, in the frame's coordinates."""
+    """(theta, i, work) → center and spread of variable i, in standardized units."""
 
     recentering: Recentering
-    """Of the frame itself."""
+    """Shifts of the origin of standardized units."""
 
     dominant_variable: Callable[..., Any]
-    """(theta, work) → ±(1 + the coordinate of the point that is furthest out), + if it is above what is expected."""
+    """(theta, work) → ±(1 + the coordinate of the point that is farthest out), + if it is above its expectation."""
 
     point_offset: int
-    """Where `step` leaves the point in `work`, in the frame's coordinates …"""
+    """Where `step` stores the standardized point in `work` …"""
 
     residual_offset: int
-    """… and what of it the past did not tell."""
+    """… and its residual."""
 
     score_fits: Callable[..., Any]
-    """(fits (m, …), points (m, n, d), work, losses (m, n), distances (m, n)): an entry point; −log density and q of
-    each point, given in the frame."""
+    """(fits (m, …), points (m, n, d), work, losses (m, n), distances (m, n)): an entry point; −log-density and q of
+    each standardized point."""
 
     def score_under_fit(self, fit: Vector, points: Vector) -> tuple[Vector, Vector]:
-        """−log density and squared distance of each point, given in the frame's coordinates, under a fit."""
+        """Return −log-density and squared distance of standardized points under a fit."""
         losses, distances = self.score_under_fits(fit[None], points[None])
         return losses[0], distances[0]
 
     def score_under_fits(self, fits: Vector, points: Vector) -> tuple[Vector, Vector]:
-        """(m, n): the same for m streams, each with its fit; points (m, n, d)."""
+        """Return (m, n): the same for m streams, each with its fit; points (m, n, d)."""
         losses, distances = np.empty(points.shape[:2]), np.empty(points.shape[:2])
         self.score_fits(fits, np.ascontiguousarray(points), np.empty(self.work_size), losses, distances)
         return losses, distances
@@ -112,9 +112,10 @@ def make_auto_kernels(
     has_ring: bool = True,
     profile: MemoryProfile = FULL,
 ) -> AutoKernels:
-    """The autopilot for K components in d dimensions, with so long a memory (lags = 0: the lag-1 autoregression).
+    """Return the automatic learner for K components in d dimensions.
 
-    own_ring: the latest points are kept for the rescue; if not, somebody else keeps them.
+    lags: 0 for the lag-1 autoregression. has_ring: whether the latest points are stored for re-initialization; if not,
+    the change detector stores them.
     """
     component, mixture, scorer = (
         COMPONENT_BY_COVARIANCE[covariance],
@@ -169,7 +170,7 @@ def make_auto_kernels(
     )
     size, add_variances, distance_offset = component.n_parameters(d), component.add_variances, mixture.distance_offset
     max_coordinate = MAX_FLOAT32_COORDINATE if profile.is_float32 else MAX_ABS_COORDINATE
-    # The working area.
+    # Offsets in the workspace.
     point_offset, residual_offset, value_work_offset = 0, d, 2 * d
     residual_work_offset = value_work_offset + scorer.work_size
     ensemble_work_offset = residual_work_offset + residual_kernels.work_size
@@ -178,7 +179,7 @@ def make_auto_kernels(
 
     @kernel
     def standardize_point(theta: Vector, y: Vector, work: Vector, n_missing: int) -> float:
-        """The point in the frame's coordinates, less its season; returns the logarithm of the unit of its density."""
+        """Standardize and deseasonalize the point; return the logarithm of the unit of its density."""
         origin = theta[reference : reference + float64_slots].view(np.float64)
         scales = theta[scale : scale + float64_slots].view(np.float64)
         unit = 1.0 * theta[log_scale]
@@ -270,7 +271,7 @@ def make_auto_kernels(
 
     @kernel
     def dominant_variable(theta: Vector, work: Vector) -> float:
-        """By the nearest component of the core."""
+        """Return the dominant variable, by the nearest component of the core."""
         nearest = 0
         for k in range(1, K):
             if work[value_work_offset + distance_offset + k] < work[value_work_offset + distance_offset + nearest]:

@@ -1,4 +1,4 @@
-"""The autopilot with its decisions, compiled for one kind of stream; for the plain scheme see `scheme.algorithm`."""
+"""Automatic learner with its decisions, compiled for one type of stream (plain: `core.algorithm`)."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from limpet.core.state import (
     n_float64_slots,
 )
 from limpet.detection import ChangeDetector, make_change_detector
-from limpet.detection import layout as alarms
+from limpet.detection.layout import channel_layout
 from limpet.detection.anomaly_detector import is_anomaly, make_anomaly_detector, starts_run
 
-# settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
+# settings = [ those of the step | far | squared distance beyond which a point can be an anomaly | change threshold ]
 FAR_INDEX, ANOMALY_GAMMA_SQUARED, CHANGE_THRESHOLD = N_SETTINGS, N_SETTINGS + 1, N_SETTINGS + 2
 
-# The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: where an anomaly begins,
-# ±(1 + the variable that is furthest out), else 0.
+# The results of a point. DISTANCE: from the estimate, in sd; DOMINANT_VARIABLE: at the first of consecutive anomalies
+# ±(1 + the variable that is farthest out), else 0.
 SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, DOMINANT_VARIABLE, N_RESULTS = 0, 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True, eq=False)
 class AutoStreamKernels:
-    """The entry points for one kind of stream, compiled at their first call."""
+    """Entry points for one type of stream, compiled at their first call."""
 
     profile: MemoryProfile
     auto: AutoKernels
@@ -59,56 +59,55 @@ class AutoStreamKernels:
     work_size: int
 
     run: Callable[..., Any]
-    """(state, rows, settings, work, results, fates, estimates, held) → how many rows it took until Python has to step
-    in.
+    """(state, rows, settings, work, results, outcomes, estimates, is_buffered) → number of rows processed until Python
+    must handle an event: a change, or a re-initialization.
 
-    held: these are the points of the start, which has been made of them; what else there is to learn from them is
-    learnt.
+    is_buffered: the rows are those of the initialization, from which only detectors and scorers still learn.
     """
 
     run_batch: Callable[..., Any]
-    """(states, streams, begins, counts, order, points, settings, work, results, fates, done, held): the same for many
-    streams one after another; see `scheme.many.Many` for who has which points. Stream s has had done[s] of them when
-    Python has to step in, or all. Points that are held have no answers."""
+    """(states, streams, offsets, counts, order, points, settings, work, results, outcomes, done, is_buffered): the same
+    for many streams sequentially; see `core.batched_algorithm.BatchedKernels` for the schedule. done[s]: points of
+    stream s processed until Python must handle an event. Buffered points have no results."""
 
     buffer_points: Callable[..., Any]
-    """See `scheme.holding.hold_many`."""
+    """See `core.start_buffer.make_buffer_kernel`."""
 
     score: Callable[..., Any]
-    """(state, rows, settings, work, scores, p_values): of each row, if it came next; learns nothing."""
+    """(state, rows, settings, work, scores, p_values): of each row as the next one, without learning."""
 
     score_isolated: Callable[..., Any]
-    """The same for rows of which it is not known what came before them."""
+    """The same for rows with unknown predecessors."""
 
     classify_rows: Callable[..., Any]
-    """(state, rows, settings, work, p_values, fates): what would become of each row, given its p-value. For a copy of
-    the state: the bank takes note of the rows."""
+    """(state, rows, settings, work, p_values, outcomes): the outcome of each row, given its p-value. For a copy of the
+    state, in which the ensemble is updated."""
 
     log_evidence_margin: Callable[..., Any]
-    """(state, settings) → the logarithm of the evidence for a change, less that at which an alarm is raised."""
+    """(state, settings) → the log-evidence for a change minus the limit at which an alarm is raised."""
 
     first_invalid: Callable[..., Any]
-    """(rows) → the first row that cannot be used, −1 if there is none."""
+    """(rows) → the first invalid row, −1 if all are valid."""
 
     count_missing: Callable[[Vector], int]
-    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
+    """(y) → number of NaN coordinates, −1 for an invalid point; for use from Python."""
 
     reinit_points: Callable[[Vector], Vector]
-    """(theta) → the points that the rescue looks at, oldest first, NaN where one is missing; for use from Python."""
+    """(theta) → the points of a re-initialization, oldest first, NaN where missing; for use from Python."""
 
     shift_origin: Callable[[Vector, int, float], None]
-    """(theta, i, by): the origin of the frame goes there, in variable i; for use from Python."""
+    """(theta, i, shift): move the origin of variable i; for use from Python."""
 
 
 @cache
 def make_auto_stream_kernels(
     covariance: str, K: int, d: int, lags: int = 0, season: int = 0, profile: MemoryProfile = FULL
 ) -> AutoStreamKernels:
-    """The whole watch over streams of d variables, for K components, with so long a memory."""
+    """Return the entry points for streams of d variables and K components."""
     profile = profile_for(profile, K)
     shares_ring = (
-        d == 1 and not lags and profile.ring_points <= alarms.channel_layout(profile).ring_length
-    )  # the ring of the detector's
+        d == 1 and not lags and profile.ring_points <= channel_layout(profile).ring_length
+    )  # with the change detector
     auto, anomaly_detector = (
         make_auto_kernels(covariance, K, d, lags, season, not shares_ring, profile),
         make_anomaly_detector(profile),
@@ -149,7 +148,7 @@ def make_auto_stream_kernels(
         detector.tick,
     )
     check_rejection, detector_evidence_margin = auto.check_rejection, detector.log_evidence_margin
-    detector_input_offset = auto.residual_offset if lags else auto.point_offset  # what the detector of changes is shown
+    detector_input_offset = auto.residual_offset if lags else auto.point_offset  # the input of the change detector
     pieces = [
         score_only,
         step,
@@ -181,7 +180,7 @@ def make_auto_stream_kernels(
     def score_and_update(
         state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, n_missing: int
     ) -> int:
-        """A point that can be used: its results, and what became of it."""
+        """Process a valid point: write its results, return its outcome."""
         theta = state[HEADER_SIZE:theta_end].view(dtype)
         tally, tree = (
             theta[tally_offset:tree_offset].view(np.int32),
@@ -213,7 +212,7 @@ def make_auto_stream_kernels(
 
     @kernel
     def write_estimate(theta: Vector, out: Vector) -> None:
-        """The means, in the units of the data."""
+        """Write the means, in the units of the data."""
         compute_means(theta, out)
         origin = theta[reference : reference + float64_slots].view(np.float64)
         unit = theta[scale : scale + float64_slots].view(np.float64)
@@ -222,13 +221,13 @@ def make_auto_stream_kernels(
 
     @kernel
     def shift_origin(theta: Vector, i: int, shift: float) -> None:
-        """The origin of variable i goes there."""
+        """Move the origin of variable i."""
         shift_auto_origin(theta, i, shift)
         shift_detector_origin(theta, detector_offset, i, shift)
 
     @kernel
     def finish_compact(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
-        """What a lean stream does in the end: its origin goes along, and its change score is that of the detector."""
+        """Move the origin if necessary, and take the change score from the change detector."""
         for i in range(d):
             shift = recentering_offset(theta, i, work[detector_work_offset:])
             if shift != 0.0:
@@ -243,7 +242,7 @@ def make_auto_stream_kernels(
 
     @kernel
     def observe_start_point(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> None:
-        """A point of the start: how surprising it is now, for the p-values."""
+        """Count the surprise at a point of the initialization."""
         _, surprise = score_only(theta, y, settings, work, n_missing)
         tally, tree = (
             theta[tally_offset:tree_offset].view(np.int32),
@@ -256,7 +255,7 @@ def make_auto_stream_kernels(
     def process_point(
         state: Vector, y: Vector, settings: Vector, threshold: float, work: Vector, results: Vector, is_buffered: bool
     ) -> int:
-        """One row, whatever it is: what became of it. threshold: that of the settings, read once for all rows."""
+        """Process any row and return its outcome. threshold: from the settings, read once for all rows."""
         theta = state[HEADER_SIZE:theta_end].view(dtype)
         n_missing = count_missing(y)
         if n_missing < 0:
@@ -282,7 +281,7 @@ def make_auto_stream_kernels(
 
     def run(state, rows, settings, work, results, outcomes, estimates, is_buffered):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of the cache key)
-        if len(state) < theta_end or len(work) < work_size:  # never; but it tells the compiler where every part ends
+        if len(state) < theta_end or len(work) < work_size:  # never true; it gives the compiler the bounds of all parts
             return 0
         work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]
         for i in range(len(rows)):

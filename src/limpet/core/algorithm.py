@@ -24,7 +24,7 @@ from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N
 from limpet.exceptions import InvalidInputError
 
 # settings = [ γ² | warm-up | patience, 0 for none | parameters of the step size (4) | hyperparameters of the model … ]
-GAMMA_SQUARED, N_WARMUP, PATIENCE_POINTS, STEP_PARAMETERS, HYPERPARAMETERS = 0, 1, 2, 3, 7
+GAMMA_SQUARED, N_WARMUP, N_PATIENCE, STEP_PARAMETERS, HYPERPARAMETERS = 0, 1, 2, 3, 7
 
 MAX_ABS_VALUE = 1e150  # squares of larger numbers overflow: they count as infinite
 
@@ -194,7 +194,7 @@ def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, V
         if not rejected:
             state[CONSECUTIVE_REJECTIONS] = consecutive_rejections + 1.0 if consecutive_rejections < 0.0 else 0.0
             return score, OUTCOME_ACCEPTED
-        patience_exhausted = (settings[PATIENCE_POINTS] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE_POINTS])
+        patience_exhausted = (settings[N_PATIENCE] > 0.0) & (consecutive_rejections + 1.0 >= settings[N_PATIENCE])
         state[CONSECUTIVE_REJECTIONS] = -settings[N_WARMUP] if patience_exhausted else consecutive_rejections + 1.0
         state[N_REJECTED] += 1.0
         return score, OUTCOME_REJECTED

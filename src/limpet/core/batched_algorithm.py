@@ -15,7 +15,14 @@ from typing import Any
 from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.simd import LANES, any_lane, select
 from limpet._jit.simd_transpose import TILE_SIZE, columns_to_rows, lane_view, rows_to_columns, store_mask
-from limpet.core.algorithm import N_WARMUP, OUTCOME_ACCEPTED, OUTCOME_REJECTED, PATIENCE_POINTS, StepKernels, make_step_kernels
+from limpet.core.algorithm import (
+    N_PATIENCE,
+    N_WARMUP,
+    OUTCOME_ACCEPTED,
+    OUTCOME_REJECTED,
+    StepKernels,
+    make_step_kernels,
+)
 from limpet.core.model_kernels import ModelKernels
 from limpet.core.start_buffer import make_buffer_kernel
 from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
@@ -170,7 +177,7 @@ def make_lane_kernel(
             for i in range(theta_size):
                 theta[i] = select(rejected, fields[saved_theta_offset + i], theta[i])
         fields[N_SEEN] = seen
-        patience_exhausted = (settings[PATIENCE_POINTS] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE_POINTS])
+        patience_exhausted = (settings[N_PATIENCE] > 0.0) & (consecutive_rejections + 1.0 >= settings[N_PATIENCE])
         count_if_rejected = select(patience_exhausted, 0.0 - settings[N_WARMUP], consecutive_rejections + 1.0)
         fields[CONSECUTIVE_REJECTIONS] = select(
             rejected, count_if_rejected, select(consecutive_rejections < 0.0, consecutive_rejections + 1.0, 0.0)
