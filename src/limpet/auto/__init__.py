@@ -1,1 +1,1 @@
-"""No knobs: calibration, the bank of step sizes, the slow views that score, the rescue from lock-out."""
+"""Automatic learner: density scorers, expert ensemble, season, initialization, re-initialization."""

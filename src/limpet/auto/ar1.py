@@ -41,8 +41,8 @@ class ResidualModel:
     """(theta, point, out): the same for a point with unknown predecessors, by their expectation."""
 
     learn: Callable[..., Any]
-    """(theta, point, rejected, work): right after `compute_residual`; a rejected point becomes a predecessor. Whether it
-    is learned from, the model decides."""
+    """(theta, point, rejected, work): right after `compute_residual`; rejected points are predecessors too. Whether it
+    is learned from is decided by the model."""
 
     observe_only: Callable[..., Any]
     """(theta, point, work): the same for a point that is not learned from."""

@@ -45,7 +45,7 @@ class DensityScorer:
     work_size: int
 
     score: Callable[..., Any]
-    """(state, point, hyper, work, missing, observed) → (−log density, the surprise: its excess over the core's mode, q).
+    """(state, point, hyper, work, missing, observed) → (−log density, surprise: its excess over the core's mode, q).
 
     observed: the number of coordinates that are not missing. Stores in `work` what `learn` needs."""
 
@@ -141,9 +141,7 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
         evaluate(state, point, hyper, work, missing)
         evaluate_outlier(state[outlier_offset:], point, hyper, work[core_work_size:], missing)
         q = whitened(state, point, hyper, work, missing)
-        if d == 1 or (
-            d <= MAX_DIRECT_COORDINATES and not missing
-        ):  # a point without its only coordinate is invalid
+        if d == 1 or (d <= MAX_DIRECT_COORDINATES and not missing):  # a point without its only coordinate is invalid
             surprise, top = score_from_densities(state, work)
         else:
             surprise, top = score_from_log_densities(state, work, observed)

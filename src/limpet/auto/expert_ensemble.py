@@ -42,8 +42,8 @@ TAIL_STEP_SIZE = 0.001
 
 ENSEMBLE_FIELDS = ("experts", "counts", "trust", "lead", "tail_scale_squared")
 
-# settings = [ γ² | β if the step is tied to γ by Corollary 1, else 0 | γ² for streams with many outliers: under a large γ
-# a mixture accepts some of them, gets wider, and accepts more ].
+# settings = [ γ² | β if the step is tied to γ by Corollary 1, else 0 | γ² for streams with many outliers: under a large
+# γ a mixture accepts some of them, gets wider, and accepts more ].
 GAMMA_SQUARED, BETA, STRICT_GAMMA_SQUARED, N_SETTINGS = 0, 1, 2, 3
 COMMON_REJECTED_SHARE = 0.04  # contamination from which the strict γ applies
 
@@ -72,8 +72,8 @@ class ExpertEnsemble:
     Stores in `work` what `learn` needs."""
 
     learn: Callable[..., Any]
-    """(theta, point, settings, work, missing) → whether the slow experts have just copied the fast one: update trust and
-    every expert."""
+    """(theta, point, settings, work, missing) → whether the slow experts have just copied the fast one: update trust
+    and every expert."""
 
     compute_means: Callable[..., Any]
     """(theta, out): the means of the statistics averaged over the experts by trust."""

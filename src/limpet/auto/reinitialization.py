@@ -1,8 +1,8 @@
 """Re-initialization after lock-out: detect a new regime among rejected points, and fit the latest points.
 
 The evidence is a cumulative sum of the log-likelihood ratio of "most points are rejected" to "the usual share of points
-is rejected". While it is above zero, a new regime may have started. It is accepted after enough rejected points, if they
-are many or all in one place; a burst of outliers is over before that.
+is rejected". While it is above zero, a new regime may have started. It is accepted after enough rejected points, if
+they are many or all in one place; a burst of outliers is over before that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_SCHEDULED_CHECKS = 5  # of a mixture after a change within its threshold
 MAX_CLUSTER_WIDTH_SD = 2.5  # of the latest points, to be in one place
 
 # state = [ evidence | points since it was zero | rejected ones among them | contamination | points of this estimate
-#           | points until the next scheduled check | scheduled checks left | index of the next point in the ring buffer ]
+#           | points until the next scheduled check | scheduled checks left | next index in the ring buffer ]
 (
     REJECTION_EVIDENCE,
     POINTS_SINCE_ZERO,

@@ -52,10 +52,10 @@ class AutoKernels:
     """The same for a point with unknown predecessors."""
 
     step: Callable[..., Any]
-    """(theta, y, settings, work, n_missing) → (score, change score, surprise, squared distance, rejected, needs_reinit).
+    """(theta, y, settings, work, n_missing) → (score, change score, surprise, squared distance, rejected, reinit).
 
     surprise: the excess of the score over its minimum, in nats up to d = 8; with more variables all points are farther
-    out, and the unit grows with d. squared distance: from the estimate. needs_reinit: whether a re-initialization must
+    out, and the unit grows with d. squared distance: from the estimate. reinit: whether a re-initialization must
     be checked. Learns from the point."""
 
     check_rejection: Callable[..., Any]

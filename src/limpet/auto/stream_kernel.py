@@ -37,8 +37,8 @@ from limpet.core.state import (
     n_float64_slots,
 )
 from limpet.detection import ChangeDetector, make_change_detector
-from limpet.detection.layout import channel_layout
 from limpet.detection.anomaly_detector import is_anomaly, make_anomaly_detector, starts_run
+from limpet.detection.layout import channel_layout
 
 # settings = [ those of the step | far | squared distance beyond which a point can be an anomaly | change threshold ]
 FAR_INDEX, ANOMALY_GAMMA_SQUARED, CHANGE_THRESHOLD = N_SETTINGS, N_SETTINGS + 1, N_SETTINGS + 2

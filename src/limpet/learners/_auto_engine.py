@@ -1,4 +1,4 @@
-"""The machine room of a learner on autopilot."""
+"""Execution engine of `Detector`: runs the kernels, and handles changes and re-initializations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from limpet._format import plural
 from limpet._jit.compile import announce_compilation, unchecked_entry_point
+from limpet._validation import invalid_param_error
 from limpet.auto import reinitialization
 from limpet.auto.ar1 import reset_ar1
 from limpet.auto.initialization import fit_robust_mixture, init_auto, match_component_order
@@ -38,24 +40,21 @@ from limpet.core.threshold import gamma_for_rate
 from limpet.detection import ChangeReport, log_threshold
 from limpet.detection.alarm import Alarm
 from limpet.detection.anomaly_detector import min_anomaly_distance
-from limpet.exceptions import InvalidInputError
 from limpet.learners._engine import Engine
 from limpet.learners._fast_path import FastPath
 from limpet.learners.results import AutoStep, Step, Trace
 from limpet.models.mixture import GaussianMixture
 
-SINGLE_REJECTION_RATE, MIXTURE_REJECTION_RATE = (
-    1e-4,
-    1e-7,
-)  # of clean points that the bank drops, with one component and with more
-CORE_REJECTION_RATE = 1e-4  # of clean points that the slow views drop, and the bank where outliers are common
-MIN_EVIDENCE_SHARE = 0.25  # share of the evidence that makes a variable one of those that carry a change
-MAX_FINITE_SIZE_SD = 1e8  # standard deviations: what was usual before had no spread to speak of
-REINIT_COUNT_POINTS = 12.0  # points that experts begun anew go by
+# Rejection rates of clean points: of the ensemble with one component, and with more, …
+SINGLE_REJECTION_RATE, MIXTURE_REJECTION_RATE = 1e-4, 1e-7
+CORE_REJECTION_RATE = 1e-4  # … of the density scorers, and of the ensemble if outliers are common
+MIN_EVIDENCE_SHARE = 0.25  # of the evidence: from here on a variable is listed in the alarm
+MAX_FINITE_SIZE_SD = 1e8  # beyond, sizes are infinite: the spread was negligible
+REINIT_COUNT_POINTS = 12.0  # effective sample size of re-initialized experts
 
 
 class AutoEngine(Engine):
-    """The autopilot with its decisions on one stream of points of `width` numbers."""
+    """Automatic learner with its decisions on one stream of points of `width` numbers."""
 
     model: GaussianMixture
     self_recovering = True
@@ -80,20 +79,18 @@ class AutoEngine(Engine):
         super().__init__(model, width, self.title, buffer, seed)
         self._row, self._results, self._outcomes = np.empty((1, width)), np.empty((1, N_RESULTS)), np.empty(1, np.int8)
         self.count_missing, self.first_invalid = self.kernels.count_missing, self.kernels.first_invalid
-        self.needs_model_selection = select_components  # until then one stands for it
+        self.needs_model_selection = select_components  # one component until then
         self.selection: ComponentSelection | None = None
 
     def _allocate(self, model: GaussianMixture, width: int, n_init: int) -> StreamBuffer:
-        """The compiled functions for this model, and a memory of the size they need."""
+        """Select the compiled functions for this model, and allocate their buffer."""
         K = int(model.n_components)
         self.kernels = make_auto_stream_kernels(model.covariance, K, width, self.lags, self.season, self.profile)
         self.layout = self.kernels.layout
         options_text = "".join(
             f", {name}={value}" for name, value in (("lags", self.lags), ("season", self.season)) if value
         )
-        self.title = (
-            f"the autopilot for {K} component{'s' * (K > 1)} ({width} variable{'s' * (width > 1)}{options_text})"
-        )
+        self.title = f"Detector with {plural(K, 'component')} ({plural(width, 'variable')}{options_text})"
         self.K, self.width = K, width
         return StreamBuffer(
             self._make_settings(self.far),
@@ -104,29 +101,29 @@ class AutoEngine(Engine):
         )
 
     def _make_settings(self, far: float) -> Vector:
-        """What the compiled code is told, for a rate of false alarms."""
+        """Return the settings of the kernels for a false-alarm rate."""
         gamma = gamma_for_rate(SINGLE_REJECTION_RATE if self.K == 1 else MIXTURE_REJECTION_RATE, self.width)
         core_gamma = gamma_for_rate(CORE_REJECTION_RATE, self.width)
         min_distance = min_anomaly_distance(far, self.width)
         return np.array([gamma**2, self.beta, core_gamma**2, core_gamma**2, far, min_distance**2, log_threshold(far)])
 
     def set_n_components(self, selection: ComponentSelection) -> None:
-        """From now on there are as many components as chosen; what has been held stays."""
+        """Reallocate for the selected number of components; keep the buffered points."""
         self.needs_model_selection, self.selection = False, selection
         previous, self.model = self.buffer, dataclasses.replace(self.model, n_components=selection.n_components)
         self.buffer = self._allocate(self.model, self.width, self.n_init)
         self.buffer.header[:], self.buffer.start[:] = previous.header, previous.start
 
     def process(self, rows: Vector, record: str | None = None) -> Trace:
-        """Learns row after row; `record` is the name under which the estimate after each row is kept."""
+        """Process rows in order; `record` names the estimate to store after each row."""
         n, first_row, done = len(rows), int(self.buffer.header[N_SEEN]), 0
         results, outcomes = np.empty((n, N_RESULTS)), np.empty(n, np.int8)
         alarms: list[Alarm] = []
         while done < n and not self.started:
             outcomes[done] = self._buffer_point(rows[done])
             done += 1
-        results[:done] = math.nan  # of the others the compiled code writes every number
-        buffer, shape = self.buffer, (int(self.model.n_components), self.width)  # which the start may have chosen
+        results[:done] = math.nan  # the kernel writes all other results
+        buffer, shape = self.buffer, (int(self.model.n_components), self.width)  # selected by the initialization
         estimates = np.empty((n if record else 0, math.prod(shape)))
         estimates[:done] = math.nan
         if record and done > 0 and self.started:
@@ -155,12 +152,12 @@ class AutoEngine(Engine):
             outcomes,
             {record: estimates.reshape(-1, *shape)} if record else {},
             (results[:, CHANGE_SCORE], results[:, P_VALUE]),
-            sorted(alarms, key=lambda alarm: alarm.row),  # where a row has both, the change comes first
+            sorted(alarms, key=lambda alarm: alarm.row),  # at the same row the change comes first
             first_row,
         )
 
     def _handle_event(self, outcome: int) -> Alarm | None:
-        """What the compiled code leaves to Python: to begin anew, and to tell of a change."""
+        """Handle what kernels leave to Python: re-initialize, and return the alarm of a change."""
         if outcome & OUTCOME_NEEDS_REINIT:
             self._reinitialize()
         if outcome & OUTCOME_CHANGE:
@@ -181,7 +178,7 @@ class AutoEngine(Engine):
         return None
 
     def _reset_residual_model(self) -> None:
-        """What was known of the memory is of another stream: from now on it goes by few points."""
+        """Reset the residual model after a change: keep φ, with a small effective sample size."""
         layout, theta = self.layout, self.buffer.theta
         if not self.profile.is_full:
             return
@@ -200,11 +197,11 @@ class AutoEngine(Engine):
 
     @property
     def contamination(self) -> float:
-        """The share of points rejected, as it has been lately."""
+        """Recent share of rejected points."""
         return float(self.layout.view(self.theta(), "reinitialization")[reinitialization.CONTAMINATION])
 
     def _anomaly(self, results: list[float], row: int) -> list[Alarm]:
-        """The alarm of an anomalous row, if it is the first of several."""
+        """Return the alarm of an anomalous row if it is the first of consecutive ones."""
         dominant = int(results[DOMINANT_VARIABLE])
         if not dominant:
             return []
@@ -213,7 +210,7 @@ class AutoEngine(Engine):
         return [self._with_variable_names(Alarm("anomaly", row, row, size, direction, variables, results[P_VALUE]))]
 
     def _with_variable_names(self, alarm: Alarm) -> Alarm:
-        """With the names of the variables, where the data had any."""
+        """Return the alarm with names of variables instead of indices, if there are any."""
         names = self.names
         return (
             alarm
@@ -222,7 +219,7 @@ class AutoEngine(Engine):
         )
 
     def _reinitialize(self) -> None:
-        """All experts from the latest points, if these are a regime of their own."""
+        """Re-initialize all experts from the latest points if these are a new regime."""
         layout, theta, K = self.layout, self.buffer.theta, int(self.model.n_components)
         auto, d = self.kernels.auto, self.width
         points = self.kernels.reinit_points(theta)
@@ -238,7 +235,7 @@ class AutoEngine(Engine):
             return
         core_estimate = layout.view(theta, "value_scorer")[: len(best_expert)].astype(
             np.float64
-        )  # slow, and so what the components were before
+        )  # slow: the components before the change
         fit = match_component_order(auto.component, core_estimate, fit_robust_mixture(auto, points, self.seed), K, d)
         if K == 1:
             fit[1 + d :] = 0.5 * (fit[1 + d :] + best_expert[1 + d :])
@@ -255,7 +252,7 @@ class AutoEngine(Engine):
         self._reset_residual_model()
 
     def _recenter(self, fit: Vector) -> None:
-        """The origin goes to the middle of the fit, which is told about it from now on."""
+        """Move the origin to the mean of the fit, and shift the fit."""
         K, d = int(self.model.n_components), self.width
         means = fit[K:].reshape(K, -1)[:, :d]
         for i, shift in enumerate(np.asarray(fit[:K] @ means, np.float32).tolist()):
@@ -277,24 +274,24 @@ class AutoEngine(Engine):
                 self._learn_buffered(self.buffer.state, points)
 
     def _learn_buffered(self, state: Vector, points: Vector) -> None:
-        """What else there is to learn from the points that the start was made of."""
+        """Let scorers and detectors learn from the points of the initialization."""
         no_output = (np.empty((1, N_RESULTS)), np.empty(0, np.int8), np.empty((0, 0)))
         self.kernels.run(state, points, self.buffer.settings, self.buffer.work, *no_output, True)
 
     def _assessment_state(self) -> Vector:
-        """A copy of the state; before the start, as it would be if there were no more points to start with."""
+        """Return a copy of the state; before the start, initialized from the points so far."""
         state = self._scoring_state()
         if not self.started:
             self._learn_buffered(state, self._buffered_points(self._buffered_so_far()))
         return state
 
-    def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
-        """Score, p-value and fate of each row, as if it came next; learns nothing."""
-        if alone and self.lags:
-            raise InvalidInputError("with lags or a season, a row tells nothing without those before it")
-        state, work = self._assessment_state(), self.buffer.work.copy()  # its own: several threads may ask
+    def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
+        """Score each row as the next one, without learning: score, p-value and outcome."""
+        if independent and self.lags:
+            raise invalid_param_error("independent", "must be False with lags or a season", independent)
+        state, work = self._assessment_state(), self.buffer.work.copy()  # a copy: several threads may score
         settings = self.buffer.settings if far is None else self._make_settings(far)
-        score_rows = self.kernels.score_isolated if alone else self.kernels.score
+        score_rows = self.kernels.score_isolated if independent else self.kernels.score
         scores, p_values, outcomes = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows), np.int8)
         with announce_compilation(self.title):
             score_rows(state, rows, settings, work, scores, p_values)
@@ -302,7 +299,7 @@ class AutoEngine(Engine):
         return Trace(scores, outcomes, auto_scores=(np.full(len(rows), math.nan), p_values))
 
     def score(self, rows: Vector) -> Vector:
-        """The score of each row, as if it came next; learns nothing."""
+        """Return the score of each row as the next one, without learning."""
         scores, buffer = np.empty(len(rows)), self.buffer
         state, work = self._scoring_state(), buffer.work.copy()
         with announce_compilation(self.title):
@@ -310,14 +307,14 @@ class AutoEngine(Engine):
         return scores
 
     def log_evidence_margin(self) -> float:
-        """The logarithm of the evidence for a change, less that at which an alarm is raised."""
+        """Return the log-evidence for a change minus the limit at which an alarm is raised."""
         if not self.started:
             return -math.inf
         with announce_compilation(self.title):
             return float(self.kernels.log_evidence_margin(self.buffer.state, self.buffer.settings))
 
     def fast_path(self) -> FastPath:
-        """One point after another, at one place; `answer` has what became of the last."""
+        """Return functions for single points in a fixed buffer; see `result_of_last_update`."""
         buffer, row = self.buffer, self._row
         score_and_p_value = np.zeros(2)  # score, p-value
         update_call = (
@@ -343,7 +340,7 @@ class AutoEngine(Engine):
             )
 
     def estimate(self, name: str) -> Vector:
-        """`weights` (K,), `means` (K, d) or `covariances` (K, d, d): of the experts' statistics, averaged by trust."""
+        """Return `weights`, `means` or `covariances` of the statistics averaged over experts by trust."""
         theta = self.theta()
         estimate, scale = self._standardized_estimate(theta, name), self.layout.view(theta, "scale").view(np.float64)
         if name == "means":
@@ -351,7 +348,7 @@ class AutoEngine(Engine):
         return estimate if name == "weights" else np.asarray(estimate * np.outer(scale, scale))
 
     def _standardized_estimate(self, theta: Vector, name: str) -> Vector:
-        """The same in the coordinates of the frame."""
+        """Return the same in standardized units."""
         layout, K, d = self.layout, int(self.model.n_components), self.width
         trust, experts = (layout.view(theta, name).astype(np.float64) for name in ("trust", "experts"))
         shares = trust[:, None] * experts[:, :K]
@@ -370,7 +367,7 @@ class AutoEngine(Engine):
         return np.asarray(np.einsum("ek,ekij->kij", shares / weights, values + off[..., :, None] * off[..., None, :]))
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
-        """The short way for one point: `run` on a row that is always the same place; `answer` has what it found."""
+        """Return the fast path for one point: `run` on a fixed row; see `result_of_last_update`."""
         row, buffer = self._row, self.buffer
         arguments = (row, buffer.settings, buffer.work, self._results, self._outcomes, np.empty((0, 0)), False)
         with announce_compilation(self.title):
@@ -386,7 +383,7 @@ class AutoEngine(Engine):
         def update(vector: Vector, y: Any) -> float:
             row[0] = y
             if first_invalid(row) == 0 if is_multivariate else not abs(y) <= MAX_ABS_VALUE:
-                outcomes[0] = OUTCOME_INVALID  # left alone, so that it can still be refused
+                outcomes[0] = OUTCOME_INVALID  # not counted, so that the caller can still raise
             else:
                 run(state, *arguments)
             return math.nan
@@ -394,9 +391,9 @@ class AutoEngine(Engine):
         return update
 
     def result_of_last_update(self) -> tuple[int, Step]:
-        """What became of the point that the compiled update has just had, and the step to tell."""
+        """Return outcome and `Step` of the last point of the compiled update."""
         outcome, results = int(self._outcomes[0]), self._results[0].tolist()
-        if outcome <= OUTCOME_REJECTED:  # the usual case
+        if outcome <= OUTCOME_REJECTED:  # the most common case
             return outcome, AutoStep(
                 results[SCORE], results[CHANGE_SCORE], results[P_VALUE], outcome == OUTCOME_REJECTED
             )
@@ -421,7 +418,7 @@ class AutoEngine(Engine):
 
 
 def alarm_from_change(change: ChangeReport, row: int) -> Alarm:
-    """A change as it is told."""
+    """Return the alarm of a change."""
     order = sorted(range(len(change.evidence_shares)), key=lambda i: -change.evidence_shares[i])
     variables = tuple(i for i in order if i == change.variable or change.evidence_shares[i] >= MIN_EVIDENCE_SHARE)
     shift, ratio = change.shift_sd, change.spread_ratio

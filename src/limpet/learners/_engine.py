@@ -57,10 +57,10 @@ class Engine(ABC):
         """Initialize theta from the buffered points."""
 
     @abstractmethod
-    def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
+    def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
         """Return what `process` would for each row if it came next, without learning; changes are not reported.
 
-        `far`: another false-alarm rate, where one exists. `alone`: score each row as if nothing were known of the rows
+        `far`: another false-alarm rate, where one exists. `independent`: score each row as if nothing were known of the rows
         before it."""
 
     @abstractmethod
@@ -219,7 +219,7 @@ class PlainEngine(Engine):
         with announce_compilation(self.title):
             self.functions.init(self._buffered_points(buffered), theta, self.hyper, self.seed)
 
-    def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
+    def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
         """Return −log f of each row and whether the threshold would reject it, without learning."""
         scores, outcomes = np.empty(len(rows)), np.empty(len(rows), np.int8)
         state, settings, work = self._scoring_state(), self.buffer.settings, self.buffer.work.copy()

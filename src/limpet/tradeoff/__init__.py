@@ -1,7 +1,7 @@
-"""The theory of SRA as functions: what a threshold γ and a step size ρ cost, what they gain, which are best.
+"""Theory of SRA as functions: cost and gain of a threshold γ and a step size ρ, and the best ones.
 
-Everything follows from one inequality, Theorem 2, which :func:`bound` evaluates. The symbols are those of the
-paper, and :class:`Constants` explains them; its misprints are mended, and each function says which.
+All follows from one inequality, Theorem 2, which :func:`bound` evaluates. The symbols are those of the paper;
+:class:`Constants` explains them. Misprints of the paper are corrected and noted at each function.
 """
 
 from limpet.tradeoff._numeric import tail

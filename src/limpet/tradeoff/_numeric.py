@@ -1,4 +1,4 @@
-"""The price of a threshold: how much of the updates' tail it cuts off (Lemma 1)."""
+"""Numerics of the package: checks, bisection, and the tail that a threshold cuts off (Lemma 1)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from limpet._validation import FloatArray, check_floats, check_positive, invalid_param_error
 
-# What every file of this package needs of numbers: checks with clear messages, and one bisection.
-
 Gamma = TypeVar("Gamma", float, NDArray[np.float64])
 StepSizes: TypeAlias = float | Sequence[float] | NDArray[np.float64]
 
@@ -18,7 +16,7 @@ TAIL_CUTOFF_M = 40.0  # in units of M: from here on exp(-z²/M²) and its tail a
 
 
 def check_gamma(gamma: Any, *, allow_zero: bool = False, require_finite: bool = False) -> FloatArray:
-    """Return the thresholds as an array, 0-d for one number, if each is positive; ``inf`` means none."""
+    """Return the thresholds as an array, 0-d for one number; ``inf`` means no threshold."""
     values = check_floats("gamma", gamma)
     if np.all(values >= 0.0 if allow_zero else values > 0.0) and not (require_finite and np.any(np.isinf(values))):
         return values
@@ -27,12 +25,12 @@ def check_gamma(gamma: Any, *, allow_zero: bool = False, require_finite: bool = 
 
 
 def match_form(gamma: Gamma, values: Any) -> Gamma:
-    """Give ``values`` the form in which ``gamma`` came: a float for a float, an array for an array."""
+    """Return ``values`` in the form of ``gamma``: a float for a float, an array for an array."""
     return cast(Gamma, float(values) if np.ndim(gamma) == 0 else np.asarray(values, dtype=np.float64))
 
 
 def bisect_first_true(predicate: Callable[[float], bool], low: float, high: float) -> float:
-    """Bisect down to neighbouring floats for where ``predicate`` turns true; ``high`` counts as true."""
+    """Return the first float for which ``predicate`` is true, by bisection; ``high`` counts as true."""
     while True:
         middle = low + 0.5 * (high - low)
         if not low < middle < high:
@@ -48,9 +46,9 @@ HALF_SQRT_PI = 0.5 * math.sqrt(math.pi)
 
 
 def tail(gamma: Gamma, M: float) -> Gamma:
-    """Integral of ``exp(-z²/M²)`` from γ to infinity, ``M √π/2 · erfc(γ/M)``; 0 for γ = inf.
+    """Return the integral of ``exp(-z²/M²)`` from γ to infinity, ``M √π/2 · erfc(γ/M)``.
 
-    By Lemma 1 it bounds the bias that comes of dropping the points with ``|H| > γ``.
+    By Lemma 1 it bounds the bias caused by rejecting the points with ``|H| > γ``; it is 0 for γ = inf.
 
     Examples
     --------
@@ -62,11 +60,11 @@ def tail(gamma: Gamma, M: float) -> Gamma:
 
 
 def exceedance_bound(gamma: FloatArray | float, M: float) -> FloatArray:
-    """``exp(-γ²/M²)``, minus the slope of :func:`tail`; cut where it is 0 anyway, lest the square overflow.
+    """Return ``exp(-γ²/M²)``, minus the slope of :func:`tail`, without overflow of the square.
 
     Examples
     --------
-    >>> float(bell(0.0, M=1.0)), float(bell(1e300, M=1.0))
+    >>> float(exceedance_bound(0.0, M=1.0)), float(exceedance_bound(1e300, M=1.0))
     (1.0, 0.0)
     """
     M = check_positive("M", M)
@@ -74,14 +72,14 @@ def exceedance_bound(gamma: FloatArray | float, M: float) -> FloatArray:
 
 
 def bounded_tail(gamma: Gamma, gamma_star: float) -> Gamma:
-    """Integral of ``exp(-z²/(γ*-γ)²)`` from γ to γ*: what takes the place of :func:`tail` if ``|H| <= γ*``.
+    """Return the integral of ``exp(-z²/(γ*-γ)²)`` from γ to γ*: :func:`tail` if ``|H| <= γ*``.
 
     From the text after Corollary 3. With ``w = γ* - γ`` it is ``w √π/2 · (erfc(γ/w) - erfc(γ*/w))``, and 0
     from γ* on.
 
     Examples
     --------
-    >>> round(tail_of_bounded(1.0, gamma_star=3.0), 6), tail_of_bounded(3.0, gamma_star=3.0)
+    >>> round(bounded_tail(1.0, gamma_star=3.0), 6), bounded_tail(3.0, gamma_star=3.0)
     (0.789815, 0.0)
     """
     gamma_star, values = check_positive("gamma_star", gamma_star), check_gamma(gamma, allow_zero=True)

@@ -1,4 +1,4 @@
-"""The constants that the paper's theorems speak of, in one checked and immutable object."""
+"""Constants of the paper's theorems, in one checked and immutable object."""
 
 import math
 from dataclasses import dataclass, fields
@@ -10,7 +10,7 @@ from limpet.tradeoff.corollary1 import beta_from
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """All constants of Theorems 1 and 2.
+    """Constants of Theorems 1 and 2.
 
     Notation: V(θ) is the Lyapunov function, h(θ) the mean field, the average of the update H.
 
@@ -32,9 +32,9 @@ class Constants:
     M
         Lemma 1: ``P(|H| >= z) <= exp(-z²/M²)``.
     V
-        V_{0,n}, the expected fall of V over the run.
+        V_{0,n}, the expected decrease of V over the run.
     n
-        The run has steps ρ_1 … ρ_{n+1}. Only used where the step size is one constant number.
+        The run has steps ρ_1 … ρ_{n+1}. Only used for a constant step size.
 
     Examples
     --------
@@ -68,9 +68,9 @@ class Constants:
 
     @classmethod
     def from_beta(cls, beta: float, M: float, alpha: float = 0.99, **other_fields: Any) -> Self:
-        """Choose L such that β of Corollary 1 is ``beta``: the knobs of SRA, seen as constants of the theory.
+        """Return constants for which β of Corollary 1 is ``beta``, by the choice of L.
 
-        ``others`` are any further fields but ``L``.
+        ``other_fields`` are any further fields except ``L``.
 
         Examples
         --------
@@ -90,10 +90,10 @@ class Constants:
 
     @property
     def beta(self) -> float:
-        """β of Corollary 1, ``(d0 + d1) / (L (1 - alpha))``; infinite without outliers."""
+        """Return β of Corollary 1, ``(d0 + d1) / (L (1 - alpha))``; infinite without outliers."""
         return math.inf if self.alpha == 1.0 else beta_from(self.d0, self.L, self.alpha, self.d1)
 
     @property
     def outlier_radius(self) -> float:
-        """``sqrt(dim) U``, the farthest an outlier lies; a larger threshold stops none of them."""
+        """Return ``sqrt(dim) U``, the largest outlier; a larger threshold rejects none of them."""
         return math.sqrt(self.dim) * self.U

@@ -1,16 +1,16 @@
-"""Corollary 1: the step size that belongs to a threshold, and the threshold that belongs to a step size."""
+"""Corollary 1: the step size for a threshold, and the threshold for a step size."""
 
 from limpet._validation import check_positive, invalid_param_error
 from limpet.tradeoff._numeric import TAIL_CUTOFF_M, Gamma, bisect_first_true, check_gamma, exceedance_bound, match_form
 
 
 def step_size(gamma: Gamma, beta: float, M: float) -> Gamma:
-    """Step size of Corollary 1, ``ρ = β exp(-γ²/M²) / (2γ)``.
+    """Return the step size of Corollary 1, ``ρ = β exp(-γ²/M²) / (2γ)``.
 
-    It solves ``∂b/∂γ = 0`` for ρ, where b is the bound of Theorem 2 and γ < √d·U. The paper says that this ρ
-    minimises the bound; it does not (:func:`best_step` does). Read the other way it is exact: γ is the best
-    threshold below √d·U for this ρ, b being convex in γ there. The derivation in the paper's appendix carries
-    a stray c1 into ρ; the statement of the corollary is the right one.
+    It solves ``∂b/∂γ = 0`` for ρ, where b is the bound of Theorem 2 and γ < √d·U. The paper states that this ρ
+    minimizes the bound; it does not (:func:`best_step` does). The converse is exact: γ is the best threshold below
+    √d·U for this ρ, because b is convex in γ there. The derivation in the paper's appendix has a spurious factor c1
+    in ρ; the statement of the corollary is correct.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def step_size(gamma: Gamma, beta: float, M: float) -> Gamma:
 
 
 def threshold(rho: float, beta: float, M: float) -> float:
-    """Threshold γ whose :func:`step_size` is ``rho``: Corollary 1 solved the other way, by bisection.
+    """Return the threshold γ whose :func:`step_size` is ``rho``, by bisection.
 
-    This is the γ below √d·U that minimises the bound of Theorem 2 for the given ρ, if it is below √d·U.
+    If it is below √d·U, it minimizes the bound of Theorem 2 over these γ for the given ρ.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def threshold(rho: float, beta: float, M: float) -> float:
 
 
 def beta_from(d0: float, L: float, alpha: float, d1: float = 1.0) -> float:
-    """β of Corollary 1, ``(d0 + d1) / (L (1 - α))``.
+    """Return β of Corollary 1, ``(d0 + d1) / (L (1 - α))``.
 
     The paper prints ``d0 + 1``, which is this with ``d1 = 1``; its proof of Theorem 2 gives ``d0 + d1``.
 

@@ -1,4 +1,4 @@
-"""The threshold and the step size that minimise the bound of Theorem 2 together."""
+"""Threshold and step size that jointly minimize the bound of Theorem 2."""
 
 import math
 from dataclasses import dataclass, replace
@@ -20,14 +20,15 @@ from limpet.tradeoff.constants import Constants
 from limpet.tradeoff.corollary1 import step_size
 from limpet.tradeoff.theorem2 import admissible_gamma, admissible_step, bound, noise_power, step_sums
 
-# The slopes of Theorem 2's bound in γ and in ρ, and the step size at which the second is zero.
+# Slopes of the bound
 
 
 def d_bound_d_gamma(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
-    """Slope ∂b/∂γ of the bound, ``2 c1 (2 L (1-α) γ Σρ²/Σρ - (d0 + d1) exp(-γ²/M²))`` for γ < √d·U.
+    """Return the slope ∂b/∂γ of the bound.
 
-    From √d·U on the first term is gone (at √d·U itself this is the slope to the right). The paper's appendix
-    prints the first term without 2 c1 L. Its zero is Corollary 1, :func:`step_size`.
+    ``2 c1 (2 L (1-α) γ Σρ²/Σρ - (d0 + d1) exp(-γ²/M²))`` for γ < √d·U; from √d·U on without the first term (at √d·U it
+    is the slope to the right). The paper's appendix prints the first term without 2 c1 L. Its zero is Corollary 1,
+    :func:`step_size`.
 
     Examples
     --------
@@ -45,7 +46,7 @@ def d_bound_d_gamma(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma
 
 
 def d_bound_d_rho(gamma: Gamma, rho: float, constants: Constants) -> Gamma:
-    """Slope ∂b/∂ρ of the bound at a constant step, ``2 c1 (L noise_power(γ) - V / ((n+1) ρ²))``.
+    """Return the slope ∂b/∂ρ at a constant step, ``2 c1 (L noise_power(γ) - V / ((n+1) ρ²))``.
 
     The paper's appendix prints the first term without 2 c1 L and without α σ0². Its zero is
     :func:`best_step`.
@@ -62,11 +63,11 @@ def d_bound_d_rho(gamma: Gamma, rho: float, constants: Constants) -> Gamma:
 
 
 def best_step(gamma: Gamma, constants: Constants) -> Gamma:
-    """Constant step that minimises the bound for a given threshold, ``√(V / ((n+1) L noise_power(γ)))``.
+    """Return the constant step that minimizes the bound for a threshold.
 
-    It solves ``∂b/∂ρ = 0``; whether Theorem 2 admits it is for :func:`admissible_step` to say. It is 0.0 for
-    ``V = 0``, where there is nothing to learn, and infinite where there is no noise. The paper's Corollary 1
-    solves ``∂b/∂γ = 0`` instead.
+    ``√(V / ((n+1) L noise_power(γ)))`` solves ``∂b/∂ρ = 0``; see :func:`admissible_step` for the steps that Theorem 2
+    admits. It is 0.0 for ``V = 0``, where V cannot decrease, and infinite without noise. The paper's Corollary 1 solves
+    ``∂b/∂γ = 0`` instead.
 
     Examples
     --------
@@ -80,15 +81,15 @@ def best_step(gamma: Gamma, constants: Constants) -> Gamma:
         return match_form(gamma, np.sqrt(constants.V / ((constants.n + 1) * constants.L * power)))
 
 
-# The bound of Theorem 2 as a function of γ alone, each γ with the best step that it admits.
+# The bound as a function of γ alone, with the best admissible step of each γ
 
-GRID_POINTS = 400  # thresholds at which the slope is looked at before it is bisected
+GRID_POINTS = 400  # thresholds at which the slope is evaluated before bisection
 
 
 def profile_step(gamma: float, constants: Constants) -> float:
-    """Best step for a threshold among the admissible ones, or their supremum.
+    """Return the best admissible step for a threshold, or the supremum of admissible steps.
 
-    For a given γ the bound is ``A/ρ + Bρ + C``: it falls up to :func:`best_step` and rises from there.
+    For a given γ the bound is ``A/ρ + Bρ + C``: it decreases up to :func:`best_step` and increases from there.
 
     Examples
     --------
@@ -101,9 +102,9 @@ def profile_step(gamma: float, constants: Constants) -> float:
 
 
 def profile_slope(gamma: float, constants: Constants) -> float:
-    """Slope in γ of the bound at :func:`profile_step`, which itself moves with γ.
+    """Return the slope in γ of the bound at :func:`profile_step`, which depends on γ.
 
-    Where that is the best step, its move makes no difference (∂b/∂ρ = 0); where it is the limit, it does.
+    Where that is the best step, its change has no effect (∂b/∂ρ = 0); where it is the limit, it has.
 
     Examples
     --------
@@ -121,12 +122,12 @@ def profile_slope(gamma: float, constants: Constants) -> float:
 
 
 def local_minima(constants: Constants) -> list[float]:
-    """Finite thresholds at which the bound along :func:`profile_step` stops falling and begins to rise.
+    """Return the finite thresholds at which the bound along :func:`profile_step` has a local minimum.
 
-    All of them lie between two marks. Below the first, where the admissible step meets that of Corollary 1,
-    every admissible ρ is smaller than Corollary 1's, so that the bound falls with γ. Above the second, √d·U,
-    a threshold stops no outlier and the bound falls again. Between them the slope is looked at on a
-    logarithmic grid, and each change of sign from fall to rise is bisected.
+    All of them are between two limits. Below the first, where the admissible step equals that of Corollary 1, every
+    admissible ρ is smaller than Corollary 1's, so that the bound decreases with γ. Above the second, √d·U, a threshold
+    rejects no outlier and the bound decreases again. Between them the slope is evaluated on a logarithmic grid, and
+    each change of sign from negative to positive is bisected.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def local_minima(constants: Constants) -> list[float]:
     low = bisect_first_true(is_past_crossing, floor, high)
     if low >= high:
         return []
-    # Measured from the floor, where the admissible step is 0 and everything changes fastest.
+    # Relative to the floor, where the admissible step is 0 and the slope changes fastest.
     grid = floor + np.geomspace(low - floor, high - floor, GRID_POINTS)
     grid[[0, -1]] = low, np.nextafter(high, low)
     rising = [profile_slope(float(gamma), constants) >= 0.0 for gamma in grid]
@@ -159,7 +160,7 @@ def local_minima(constants: Constants) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """Where the bound of Theorem 2 is least: see :func:`optimum`."""
+    """Minimum of the bound of Theorem 2: see :func:`optimum`."""
 
     gamma: float
     rho: float
@@ -169,18 +170,18 @@ class Optimum:
 
 
 def optimum(constants: Constants) -> Optimum:
-    """Minimise the bound of Theorem 2 over every γ (inf too) and every constant ρ that the theorem admits.
+    """Minimize the bound of Theorem 2 over all γ (inf included) and all admissible constant ρ.
 
-    ``kind`` tells where the least value lies:
+    ``kind`` is the type of the minimum:
 
-    - ``"interior"``: both slopes are zero, so that Corollary 1 and :func:`best_step` agree on ρ;
-    - ``"boundary"``: ρ is at :func:`admissible_step`. Steps must stay below it, so that ``bound`` is
-      approached and not reached;
-    - ``"infinity"``: no threshold does better than none, γ is inf and the bound that of Corollary 2 (ρ may be
-      at the limit here too). With ``V = 0`` it is so, and ρ is 0.0: the smaller the step, the better.
+    - ``"interior"``: both slopes are zero, so that Corollary 1 and :func:`best_step` give the same ρ;
+    - ``"boundary"``: ρ is :func:`admissible_step`. Steps must be strictly below, so that ``bound`` is
+      approached and not attained;
+    - ``"infinity"``: no threshold lowers the bound, γ is inf and the bound is that of Corollary 2 (ρ may be
+      at the limit here too). This includes ``V = 0``, with ρ = 0.0: smaller steps are better.
 
     The finite candidates come from :func:`~limpet.tradeoff.optimum.local_minima`, and are compared with
-    γ = inf. Corollary 1 alone does not find the optimum: it only ties one knob to the other.
+    γ = inf. Corollary 1 alone does not find the optimum: it only relates the two parameters.
 
     Examples
     --------
@@ -189,9 +190,9 @@ def optimum(constants: Constants) -> Optimum:
     ('interior', 9.3364, 0.0001639, 0.025873)
     """
     if constants.V == 0.0:
-        reason = "With V = 0 there is nothing to learn: the bound is least without threshold and as rho goes to 0."
+        reason = "With V = 0 the bound is smallest without threshold, as rho approaches 0."
         return Optimum(math.inf, 0.0, 2.0 * constants.c0, "infinity", reason)
-    unbiased = replace(constants, c0=0.0)  # 2 c0 is in every bound and must not blur the comparison
+    unbiased = replace(constants, c0=0.0)  # 2 c0 is in every bound and would blur the comparison
     gamma = min(
         [*local_minima(constants), math.inf],
         key=lambda gamma: bound(gamma, profile_step(gamma, constants), unbiased),
@@ -201,10 +202,10 @@ def optimum(constants: Constants) -> Optimum:
     is_at_limit = rho < best_step(gamma, constants)
     if math.isinf(gamma):
         step = f"{rho:.4g}, the admissible limit" if is_at_limit else f"{rho:.4g}"
-        reason = f"No threshold lowers the bound: use none, with a step of {step}."
+        reason = f"No threshold lowers the bound: use gamma = inf, with a step of {step}."
         return Optimum(gamma, rho, value, "infinity", reason)
     if is_at_limit:
-        reason = f"Larger steps would lower the bound further, but Theorem 2 only admits rho below {rho:.4g}."
+        reason = f"Larger steps would lower the bound further, but Theorem 2 admits only rho below {rho:.4g}."
         return Optimum(gamma, rho, value, "boundary", reason)
-    reason = f"A threshold below {gamma:.4g} cuts off too much of the data, one above lets in too much noise."
+    reason = f"A threshold below {gamma:.4g} rejects too much of the data, one above accepts too much noise."
     return Optimum(gamma, rho, value, "interior", reason)

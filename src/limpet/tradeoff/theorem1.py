@@ -6,16 +6,16 @@ from limpet.tradeoff.theorem2 import step_sums
 
 
 def karimi_bound(steps: StepSizes, constants: Constants) -> float:
-    """Bound of Theorem 1 on ``E|h(θ_N)|²``, for data without outliers and an update without threshold.
+    """Return the bound of Theorem 1 on ``E|h(θ_N)|²``, for clean data and updates without threshold.
 
-    ``2 c1 (V + σ0² L Σρ²) / Σρ + 2 c0``. It is promised where no step exceeds :func:`karimi_step_limit`;
-    elsewhere the number is only the formula's value. With steps that shrink as ``1/√t`` it falls as
-    ``log n/√n``; the paper prints ``log n/n``.
+    ``2 c1 (V + σ0² L Σρ²) / Σρ + 2 c0``. It holds if no step exceeds :func:`karimi_step_limit`; otherwise the number
+    is only the value of the formula. With steps ∝ ``1/√t`` it decreases as ``log n/√n``; the paper prints
+    ``log n/n``.
 
     Parameters
     ----------
     steps
-        One constant step size (there are then ``constants.n + 1`` steps), or all of them in a sequence.
+        One constant step size (of ``constants.n + 1`` steps), or a sequence of all steps.
     constants
         Uses c0, c1, L, sigma0, V and, for a constant step, n.
 
@@ -33,10 +33,10 @@ def karimi_bound(steps: StepSizes, constants: Constants) -> float:
 
 
 def karimi_step_limit(constants: Constants) -> float:
-    """Largest step for which Theorem 1 holds, ``1 / (2 c1 L (1 + σ1²))``.
+    """Return the largest step for which Theorem 1 holds, ``1 / (2 c1 L (1 + σ1²))``.
 
-    The condition as printed lacks L. It would then depend on the units of V, which the algorithm never sees:
-    V in other units changes c1 and L, but not c1·L.
+    The printed condition lacks L. It would depend on the units of V, which the algorithm does not know: V in other
+    units changes c1 and L, but not c1·L.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Theorem 2 and Corollary 2: stochastic approximation on data with outliers, with a threshold and without."""
+"""Theorem 2, Corollaries 2 and 3: stochastic approximation with outliers, with and without threshold."""
 
 import math
 
@@ -17,14 +17,14 @@ from limpet.tradeoff._numeric import (
 )
 from limpet.tradeoff.constants import Constants
 
-# Where Theorem 2 holds: how large a step may be, and how low a threshold.
+# Domain of Theorem 2
 
 
 def admissible_step(gamma: Gamma, constants: Constants) -> Gamma:
-    """Supremum of the steps for which Theorem 2 holds, ``(1 - 2 c1 d1 tail(γ)) / (2 c1 L (σ1² + 2))``.
+    """Return the supremum of steps for which Theorem 2 holds, 0.0 if no step is admissible.
 
-    The step must be below it, not at it. It is 0.0 where no step is admissible: there the threshold cuts off
-    so much of the clean data that the theorem says nothing.
+    ``(1 - 2 c1 d1 tail(γ)) / (2 c1 L (σ1² + 2))``. Steps must be strictly below. No step is admissible if the threshold
+    rejects too much of the clean data.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def admissible_step(gamma: Gamma, constants: Constants) -> Gamma:
 
 
 def admissible_gamma(constants: Constants) -> float:
-    """Infimum of the thresholds for which Theorem 2 admits any step: where ``2 c1 d1 tail(γ) = 1``, else 0.
+    """Return the infimum of thresholds with admissible steps: ``2 c1 d1 tail(γ) = 1``, or 0.
 
     Examples
     --------
@@ -53,13 +53,13 @@ def admissible_gamma(constants: Constants) -> float:
     )
 
 
-# The two sums through which step sizes enter every bound: Σρ and Σρ².
+# Bounds
 
 
 def step_sums(rho: StepSizes, constants: Constants) -> tuple[float, float]:
-    """Sum of the steps ρ_1 … ρ_{n+1} and sum of their squares.
+    """Return the sum of the steps ρ_1 … ρ_{n+1} and the sum of their squares.
 
-    One number stands for ``constants.n + 1`` equal steps; a sequence is taken as all the steps there are.
+    A number means ``constants.n + 1`` equal steps, a sequence all steps.
 
     Examples
     --------
@@ -75,19 +75,16 @@ def step_sums(rho: StepSizes, constants: Constants) -> tuple[float, float]:
     return math.fsum(steps), math.fsum(steps**2)
 
 
-# Corollary 3: what a threshold gains over none.
-
-
 def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float | None = None) -> Gamma:
-    """By how much threshold γ lowers the bound: Corollary 2's value less Theorem 2's; negative, it harms.
+    """Return the gain of a threshold γ (Corollary 3): the bound of Corollary 2 minus that of Theorem 2.
 
-    ``2 c1 L (1-α) max(0, d U² - γ²) Σρ²/Σρ  -  2 c1 (d0 + d1) tail(γ)`` (``d1 = 1`` in print).
+    ``2 c1 L (1-α) max(0, d U² - γ²) Σρ²/Σρ  -  2 c1 (d0 + d1) tail(γ)`` (printed with ``d1 = 1``). If it is negative,
+    the threshold increases the bound.
 
-    Where the update is bounded, ``|H| <= gamma_star``, the integral in the second term, the cost, becomes
-    that of ``exp(-z²/(γ*-γ)²)`` from γ to γ* = ``gamma_star``, and vanishes from γ* on. There are then three
-    regimes: a cost below γ*; a free gain from γ* up to √d·U; nothing beyond. (The inequality from which the
-    paper draws this lets γ decide ``P(|H| >= z)``, which does not depend on γ: take the values below γ* as an
-    indication, not as a promise.)
+    If the update is bounded, ``|H| <= gamma_star``, the integral in the second term, the cost, becomes that of
+    ``exp(-z²/(γ*-γ)²)`` from γ to γ* = ``gamma_star``, and vanishes from γ* on. This gives three regimes: a cost below
+    γ*; a gain without cost from γ* to √d·U; no effect beyond. (The inequality from which the paper derives this makes
+    ``P(|H| >= z)`` depend on γ, which it does not: values below γ* are indicative, not guaranteed.)
 
     Examples
     --------
@@ -105,7 +102,7 @@ def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float |
 
 
 def noise_power(gamma: Gamma, constants: Constants) -> Gamma:
-    """Second moment of the noise that stays when h vanishes (Lemma 2), ``α σ0² + (1-α) min(d U², γ²)``.
+    """Return the second moment of the noise where h = 0 (Lemma 2), ``α σ0² + (1-α) min(d U², γ²)``.
 
     Examples
     --------
@@ -119,20 +116,19 @@ def noise_power(gamma: Gamma, constants: Constants) -> Gamma:
 
 
 def bound(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
-    """Bound of Theorem 2 on ``E|h(θ_N)|²`` for SRA with threshold γ and step sizes ρ.
+    """Return the bound of Theorem 2 on ``E|h(θ_N)|²`` for SRA with threshold γ and step sizes ρ.
 
     ``2 (c0 + c1 (d0 + d1) tail(γ)) + 2 c1 (V + L (α σ0² + (1-α) min(d U², γ²)) Σρ²) / Σρ``. The paper prints
-    ``d0 + 1``, which is the case ``d1 = 1``; its own proof gives ``d0 + d1``.
+    ``d0 + 1``, which is the case ``d1 = 1``; its proof gives ``d0 + d1``.
 
-    It is promised where every step is below :func:`admissible_step`; elsewhere the number is only the
-    formula's value.
+    It holds if every step is below :func:`admissible_step`; otherwise the number is only the value of the formula.
 
     Parameters
     ----------
     gamma
         Threshold above 0, or an array of them; ``inf`` is Corollary 2.
     rho
-        One constant step size (there are then ``constants.n + 1`` steps), or all of them in a sequence.
+        One constant step size (of ``constants.n + 1`` steps), or a sequence of all steps.
     constants
         The constants of the theory.
 
@@ -149,10 +145,10 @@ def bound(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
 
 
 def bound_without_threshold(rho: StepSizes, constants: Constants) -> float:
-    """Bound of Corollary 2: no point is ever dropped (γ → inf) and every outlier is learnt from.
+    """Return the bound of Corollary 2: no point is rejected (γ → inf), outliers included.
 
-    With ``alpha = 1`` the value is that of Theorem 1, though for a narrower range of steps: the proof of
-    Theorem 2 leaves σ1² + 2 in the limit where Theorem 1 has σ1² + 1.
+    With ``alpha = 1`` the value is that of Theorem 1, but for a narrower range of steps: the limit in the proof of
+    Theorem 2 has σ1² + 2 where Theorem 1 has σ1² + 1.
 
     Examples
     --------
