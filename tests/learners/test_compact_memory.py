@@ -61,7 +61,7 @@ def test_alarms_describe_what_happened(scale):
     assert change.direction == "up"
     assert 2.5 < change.size < 6.5  # in spreads of the first fifty points
     assert trace.change_score[change.row] >= 0.5 > np.nanmax(trace.change_score[:1000])
-    assert "kept lean" in learner.summary()
+    assert "compact" in learner.summary()
     assert_sound(learner)
 
 

@@ -152,11 +152,11 @@ def test_what_was_chosen_is_kept_and_reported(at):
         np.testing.assert_array_equal(other.state, whole.state)
 
 
-def test_the_summary_does_not_call_a_restless_stream_white():
+def test_the_summary_reports_the_excess_alarms_of_an_unstable_stream():
     walk = np.cumsum(np.random.default_rng(7).normal(size=8000))
     learner = lp.Detector()
     assert learner.process(walk).change.sum() > 8
-    assert "white" not in learner.summary()
+    assert "uncorrelated" not in learner.summary()
     assert "change alarms" in learner.summary()
 
 

@@ -23,7 +23,7 @@ def format_summary(engine: AutoEngine) -> str:
     n_seen, n_rejected, n_invalid = (int(header[index]) for index in (N_SEEN, N_REJECTED, N_INVALID))
     lines = [f"{plural(n_seen, 'point')}, {n_rejected:,} rejected as outliers, {n_invalid:,} invalid"]
     if not engine.started:
-        return "\n".join([*lines, f"not initialized: requires {plural(engine.n_init, 'point')}"])
+        return "\n".join([*lines, f"not started: requires {plural(engine.n_init, 'point')}"])
     layout, theta = engine.layout, engine.buffer.theta
     if not engine.profile.is_full:
         lines.append('memory="compact": smaller reference sample, no residual diagnostics')
