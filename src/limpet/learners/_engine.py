@@ -60,8 +60,8 @@ class Engine(ABC):
     def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
         """Return what `process` would for each row if it came next, without learning; changes are not reported.
 
-        `far`: another false-alarm rate, where one exists. `independent`: score each row as if nothing were known of the rows
-        before it."""
+        `far`: another false-alarm rate, where one exists. `independent`: score each row as if nothing were known of the
+        rows before it."""
 
     @abstractmethod
     def score(self, rows: Vector) -> Vector:
