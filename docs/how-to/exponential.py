@@ -14,7 +14,7 @@ SMALLEST = 1e-300  # a mean of zero has no logarithm
 
 @kernel
 def evaluate(theta, y, hyper, work, missing):
-    """−log f(y) = log m + y/m; leaves H = ŝ − s̄(y) = m − y in `work`."""
+    """Return −log f(y) = log m + y/m; store H = ŝ − s̄(y) = m − y in `work`."""
     m = max(theta[0], SMALLEST)
     work[0] = theta[0] - y[0]
     return log(m) + y[0] / m
@@ -22,7 +22,7 @@ def evaluate(theta, y, hyper, work, missing):
 
 @kernel
 def whitened(theta, y, hyper, work, missing):
-    """‖H‖² in standard deviations: that of an exponential variable is its mean."""
+    """Return ‖H‖² in standard deviations; the sd of an exponential variable is its mean."""
     return (work[0] / max(theta[0], SMALLEST)) ** 2
 
 
@@ -32,7 +32,7 @@ def is_not_negative(y):
 
 
 def init(points, theta, hyper, seed):
-    """From the median, which is m·log 2 and which outliers cannot move."""
+    """Initialize from the median, which is m·log 2 and which outliers do not move far."""
     theta[0] = np.median(points) / np.log(2.0)
 
 
