@@ -1,7 +1,6 @@
-"""The autopilot against its oracle, row by row; and the pieces that begin anew, which the oracle leaves out."""
+"""Compare the automatic learner with its reference, row by row; test re-initialization, which the reference omits."""
 
 import math
-
 
 import numpy as np
 import pytest
@@ -23,11 +22,11 @@ TOLERANCE = 1e-9
 N_INIT = 50
 
 
-# The state of a learner, as the oracle has it
+# The state of a learner, as the reference has it
 
 
 def mixture_of(fit, K, d, covariance):
-    """[ weights | for each component its mean and its (packed) covariance ] as an oracle's mixture."""
+    """[ weights | for each component its mean and its (packed) covariance ] as a mixture of the reference."""
     components = fit[K:].reshape(K, -1)
     covariances = np.zeros((K, d, d))
     for k in range(K):
@@ -43,23 +42,23 @@ def field(learner, name):
     return learner._engine.layout.view(learner._engine.buffer.theta, name).copy()
 
 
-def bank_of(learner, K, d, covariance):
+def ensemble_of(learner, K, d, covariance):
     experts = [mixture_of(fit, K, d, covariance) for fit in field(learner, "experts")]
     counts, trust = field(learner, "counts"), field(learner, "trust")
     loose, strict = (gamma_for_rate(rate, d) ** 2 for rate in (1e-4 if K == 1 else 1e-7, 1e-4))
-    return oracle.Bank(
+    return oracle.Ensemble(
         experts, counts, trust, field(learner, "lead")[0], field(learner, "tail_scale_squared")[0], loose, strict
     )
 
 
-def rescue_of(learner, K):
+def reinitializer_of(learner, K):
     counts = field(learner, "reinitialization")
-    risen, since, rejected, contamination, learnt, wait, looks = counts[:7]
-    return oracle.Rescue(K > 1, risen, since, rejected, contamination, learnt, wait, looks, ring_of(learner))
+    risen, since, rejected, contamination, n_points, wait, looks = counts[:7]
+    return oracle.Reinitializer(K > 1, risen, since, rejected, contamination, n_points, wait, looks, ring_of(learner))
 
 
 def ring_of(learner):
-    """The latest points, oldest first: in the rescue's own ring, or in the detector's."""
+    """The latest points, oldest first: in the rescue's state ring, or in the detector's."""
     if "recent_points" in learner._engine.layout.fields:
         return np.roll(
             field(learner, "recent_points"),
@@ -69,14 +68,14 @@ def ring_of(learner):
     return learner._engine.kernels.detector.recent_values(field(learner, "change_detector"), 64)[:, None]
 
 
-def view_of(learner, name, K, d, covariance):
-    own = field(learner, name)
+def scorer_of(learner, name, K, d, covariance):
+    state = field(learner, name)
     size = 1 + COMPONENT_BY_COVARIANCE[covariance].n_parameters(d)
     core, companion = (
-        mixture_of(own[: K * size], K, d, covariance),
-        mixture_of(own[K * size :][:size], 1, d, covariance),
+        mixture_of(state[: K * size], K, d, covariance),
+        mixture_of(state[K * size :][:size], 1, d, covariance),
     )
-    return oracle.View(core, companion, *own[(K + 1) * size :])
+    return oracle.Scorer(core, companion, *state[(K + 1) * size :])
 
 
 def surprises_of(learner):
@@ -88,20 +87,18 @@ def counts_of(tree):
     return np.diff([fenwick_prefix_sum(tree, i) for i in range(len(tree) + 1)])
 
 
-def oracle_of(learner, K, d, covariance, far):
+def reference_of(learner, K, d, covariance, far):
     lately = field(learner, "change_score")
     lag = field(learner, "ar1")
-    return oracle.Autopilot(
+    return oracle.AutoLearner(
         field(learner, "scale"),
-        view_of(learner, "value_scorer", K, d, covariance),
-        view_of(learner, "residual_scorer", 1, d, covariance),
-        oracle.Lag(*lag[:-1].reshape(d, 4).T, lag[-1]),
-        bank_of(learner, K, d, covariance),
-        rescue_of(learner, K),
-        oracle.Calibration(
-            counts_of(surprises_of(learner)), field(learner, "p_value_counts").view(np.int32)[N_ANOMALIES]
-        ),
-        oracle.ChangeScore([oracle.Lately(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
+        scorer_of(learner, "value_scorer", K, d, covariance),
+        scorer_of(learner, "residual_scorer", 1, d, covariance),
+        oracle.AR1(*lag[:-1].reshape(d, 4).T, lag[-1]),
+        ensemble_of(learner, K, d, covariance),
+        reinitializer_of(learner, K),
+        oracle.PValues(counts_of(surprises_of(learner)), field(learner, "p_value_counts").view(np.int32)[N_ANOMALIES]),
+        oracle.ChangeScore([oracle.SlowMoments(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
         gamma_for_rate(1e-4, d) ** 2,
         gamma_for_rate(min(10 * far, 0.5), d) ** 2,
         far,
@@ -111,8 +108,8 @@ def oracle_of(learner, K, d, covariance, far):
 # Streams
 
 
-def stream(K, d, gaps, seed):
-    """With a memory, gaps and outliers; a shift within reach, one far out of it, and the way back."""
+def stream(K, d, missing_share, seed):
+    """With a memory, missing_share and outliers; a shift within reach, one far out of it, and the way back."""
     rng = np.random.default_rng(seed)
     n = 440
     y = rng.normal(size=(n, d))
@@ -123,7 +120,7 @@ def stream(K, d, gaps, seed):
     y[260:390] += 60.0
     y[rng.random(n) < 0.04] += rng.normal(scale=60.0, size=d)
     y[[110, 140]] += 2e3
-    missing = rng.random((n, d)) < gaps
+    missing = rng.random((n, d)) < missing_share
     missing[np.arange(n), rng.integers(d, size=n)] = False
     y[missing] = np.nan
     return 100.0 + 5.0 * y
@@ -138,7 +135,7 @@ def slow_stream(seed=0):
 
 
 @pytest.mark.parametrize(
-    ("K", "d", "covariance", "gaps", "far"),
+    ("K", "d", "covariance", "missing_share", "far"),
     [
         (1, 1, "full", 0.0, 1e-2),
         (2, 1, "full", 0.0, 1e-2),
@@ -147,8 +144,8 @@ def slow_stream(seed=0):
         (1, 3, "diagonal", 0.2, 1e-4),
     ],
 )
-def test_the_autopilot_is_what_its_oracle_says(K, d, covariance, gaps, far):
-    happened = compare(stream(K, d, gaps, seed=1), K, d, covariance, far)
+def test_automatic_learner_equals_its_reference(K, d, covariance, missing_share, far):
+    happened = compare(stream(K, d, missing_share, seed=1), K, d, covariance, far)
     assert happened["rejected"] > 10
     assert happened["anomaly"] > 0 or far < 1e-3
     assert happened["look"] > 0
@@ -157,39 +154,42 @@ def test_the_autopilot_is_what_its_oracle_says(K, d, covariance, gaps, far):
     assert happened["taken over"] > 0 or K > 1
 
 
-def test_a_mixture_is_looked_at_for_a_while_after_a_change_within_reach():
+def test_a_mixture_is_checked_for_a_while_after_a_change_within_the_threshold():
     happened = compare(slow_stream(), 2, 1, "full", 1e-4)
     assert happened["taken over"] > 0
     assert happened["look"] == 5
 
 
 def compare(y, K, d, covariance, far):
-    """Ours and the oracle, side by side; how often what happened."""
+    """Compare learner and reference at each row; return how often each event occurred."""
     learner = lp.Detector(K, covariance=covariance, far=far)
     learner.process(y[:N_INIT])
-    reference, scale = field(learner, "reference"), field(learner, "scale")
-    naive_one = oracle_of(learner, K, d, covariance, far)
+    location, scale = field(learner, "reference"), field(learner, "scale")
+    reference = reference_of(learner, K, d, covariance, far)
     happened = dict.fromkeys(("rejected", "anomaly", "look", "taken over", "new core", "change"), 0)
     for t in range(N_INIT, len(y)):
         trace = learner.process(y[t : t + 1], record="means")
-        told = naive_one.step((y[t] - reference) / scale)
+        expected = reference.step((y[t] - location) / scale)
         for name in ("score", "change_score", "p_value"):
-            close(getattr(trace, name)[0], told[name], f"{name} of row {t}")
+            close(getattr(trace, name)[0], expected[name], f"{name} of row {t}")
         for name in ("rejected", "anomaly"):
-            assert getattr(trace, name)[0] == told[name], f"{name} of row {t}"
+            assert getattr(trace, name)[0] == expected[name], f"{name} of row {t}"
         looked = bool(trace.outcomes[0] & OUTCOME_NEEDS_REINIT)
-        assert looked == told["look"], t
-        anew = looked and (field(learner, "trust") == 0.2).all()
-        if anew:
-            naive_one.bank, naive_one.rescue = bank_of(learner, K, d, covariance), rescue_of(learner, K)
-        if anew or trace.change[0]:
-            naive_one.lag.recentre(*naive_one.bank.moments())
-        close(field(learner, "trust"), naive_one.bank.trust, f"trust after row {t}")
-        close(field(learner, "lead")[0], naive_one.bank.lead, f"lead after row {t}")
-        close((trace.means[0] - reference) / scale, naive_one.bank.means(), f"means after row {t}")
+        assert looked == expected["look"], t
+        reinitialized = looked and (field(learner, "trust") == 0.2).all()
+        if reinitialized:
+            reference.bank, reference.rescue = (
+                ensemble_of(learner, K, d, covariance),
+                reinitializer_of(learner, K),
+            )
+        if reinitialized or trace.change[0]:
+            reference.lag.recentre(*reference.bank.moments())
+        close(field(learner, "trust"), reference.bank.trust, f"trust after row {t}")
+        close(field(learner, "lead")[0], reference.bank.lead, f"lead after row {t}")
+        close((trace.means[0] - location) / scale, reference.bank.means(), f"means after row {t}")
         for name in happened:
-            happened[name] += bool(told.get(name, trace.change[0]))
-    same_in_the_end(learner, naive_one, d)
+            happened[name] += bool(expected.get(name, trace.change[0]))
+    same_in_the_end(learner, reference, d)
     return happened
 
 
@@ -199,27 +199,27 @@ def close(ours, expected, what):
     )
 
 
-def same_in_the_end(learner, naive_one, d):
+def same_in_the_end(learner, reference, d):
     """What is kept and does not show."""
-    close(field(learner, "tail_scale_squared")[0], naive_one.bank.tail, "tail_scale_squared")
-    close(field(learner, "counts"), naive_one.bank.counts, "counts")
-    counts = naive_one.rescue
-    expected = (counts.risen, counts.since, counts.rejected, counts.contamination, counts.learnt)
+    close(field(learner, "tail_scale_squared")[0], reference.bank.tail, "tail_scale_squared")
+    close(field(learner, "counts"), reference.bank.counts, "counts")
+    counts = reference.rescue
+    expected = (counts.risen, counts.since, counts.rejected, counts.contamination, counts.n_points)
     close(field(learner, "reinitialization")[:5], expected, "reinitialization")
     latest = ring_of(learner)
     np.testing.assert_allclose(
         np.where(latest == MISSING_SENTINEL, np.nan, latest),
         np.where(np.array(counts.latest) == MISSING_SENTINEL, np.nan, counts.latest),
     )
-    lag = naive_one.lag
+    lag = reference.lag
     close(field(learner, "ar1")[:-1].reshape(d, 4).T, (lag.mean, lag.variance, lag.covariance, lag.last), "ar1")
-    np.testing.assert_array_equal(counts_of(surprises_of(learner)), naive_one.calibration.counts)
-    for name, view in (("value_scorer", naive_one.value), ("residual_scorer", naive_one.residual)):
+    np.testing.assert_array_equal(counts_of(surprises_of(learner)), reference.calibration.counts)
+    for name, view in (("value_scorer", reference.value), ("residual_scorer", reference.residual)):
         tally = (view.in_core, view.in_companion, view.share, view.counted, view.lately)
         close(field(learner, name)[-5:], tally, name)
 
 
-# The pieces that begin anew
+# Re-initialization
 
 
 def fit_of(weights, means, variances):
@@ -258,7 +258,7 @@ def test_a_robust_fit_takes_points_with_gaps():
     np.testing.assert_allclose(fit[1:4], (0.0, 1.0, 2.0), atol=0.6)
 
 
-def test_components_keep_their_order_whatever_the_shift():
+def test_components_keep_their_order_under_any_shift():
     old = fit_of((0.3, 0.7), (0.0, 8.0), (1.0, 2.0))
     for shift in (0.0, 7.0, -500.0):
         new = fit_of((0.6, 0.4), (8.2 + shift, 0.1 + shift), (2.1, 1.1))
@@ -271,7 +271,7 @@ def test_components_keep_their_order_whatever_the_shift():
 
 
 def test_the_order_of_components_counts_widths():
-    """In three dimensions one of them is a thousand times as wide: it has no say."""
+    """In three dimensions one of them is a thousand times as wide: it has no weight."""
     diagonal = COMPONENT_BY_COVARIANCE["diagonal"]
     wide = np.array([1.0, 1e6, 1.0])
     old = np.concatenate([(0.5, 0.5), [0.0, 0.0, 0.0], wide, [5.0, 900.0, 5.0], wide])
@@ -280,8 +280,8 @@ def test_the_order_of_components_counts_widths():
     np.testing.assert_array_equal(ordered[2:5], (0.0, 900.0, 0.0))
 
 
-def rescue_state(d, points, since, rejected=0, contamination=0.0):
-    """A state of the rescue alone, whose ring has had these points."""
+def reinit_state(d, points, since, rejected=0, contamination=0.0):
+    """Return a state of the re-initialization alone, whose ring buffer has had these points."""
     layout = Layout(reinitialization.reinit_fields(1, d))
     theta = np.zeros(layout.size)
     ring = layout.view(theta, "recent_points")
@@ -305,7 +305,7 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
     points = np.arange(200.0).reshape(100, 2)
     points[95, 1] = np.nan
     for since, n in ((5, 5), (40, 40), (64, 64), (90, 64), (0, 64)):
-        state = rescue_state(2, points, since)
+        state = reinit_state(2, points, since)
         assert reinitialization.n_recent(*state) == n
         np.testing.assert_array_equal(reinitialization.recent_points(*state, n), points[-n:])
 
@@ -326,25 +326,25 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
 )
 def test_a_regime_is_many_points_or_points_in_one_place(rejected, contamination, width, expected):
     points = 100.0 + width * np.random.default_rng(0).normal(size=(rejected, 1))
-    state = rescue_state(1, points, rejected, rejected, contamination)
+    state = reinit_state(1, points, rejected, rejected, contamination)
     assert reinitialization.is_stable_regime(*state, points, np.ones(1)) is expected
 
 
-def test_a_fit_is_better_if_most_points_say_so():
+def test_a_fit_is_better_if_it_is_for_most_points():
     old = np.full(50, 3.0)
     assert reinitialization.improves_likelihood(old, old - 1.0)
     assert not reinitialization.improves_likelihood(old, old)
     assert not reinitialization.improves_likelihood(old, old + 1.0)
-    one_says_so = old.copy()
-    one_says_so[:4] = -1e9  # whatever a handful gains, the rest decides
-    assert not reinitialization.improves_likelihood(old, one_says_so)
+    few_gain = old.copy()
+    few_gain[:4] = -1e9  # a few points do not decide
+    assert not reinitialization.improves_likelihood(old, few_gain)
     one_against = old - 1.0
     one_against[0] = 1e9
     assert reinitialization.improves_likelihood(old, one_against)
 
 
-def test_once_heard_the_evidence_is_gone():
-    layout, theta = rescue_state(1, np.ones((5, 1)), 5, 5, 0.1)
+def test_evidence_is_cleared():
+    layout, theta = reinit_state(1, np.ones((5, 1)), 5, 5, 0.1)
     reinitialization.clear_evidence(layout, theta)
     values = layout.view(theta, "reinitialization")
     assert (
@@ -365,7 +365,7 @@ def test_once_heard_the_evidence_is_gone():
 
 def test_the_p_value_of_the_oracle_falls_with_the_surprise():
     """And where nothing is known it is 1: the oracle is held to something too."""
-    calibration = oracle.Calibration(np.zeros(128))
+    calibration = oracle.PValues(np.zeros(128))
     for surprise in np.random.default_rng(0).exponential(1.0, 5000):
         calibration.count(surprise, 1.0, 0.0, 0.0)
     surprises = np.linspace(0.0, 40.0, 500)

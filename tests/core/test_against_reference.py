@@ -25,16 +25,16 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def mixed_points(rng, K, d, missing=0.0):
-    """A mixture with some outliers, and missing coordinates if asked for (never all of a point's)."""
+    """A mixture with some outliers, and optionally missing coordinates (never all of a point's)."""
     centres = rng.normal(scale=3.0, size=(K, d))
     root = 0.3 * rng.normal(size=(d, d)) / math.sqrt(d) + np.eye(d)
     points = centres[rng.integers(K, size=ROWS)] + rng.normal(size=(ROWS, d)) @ root
     points[rng.random(ROWS) < 0.05] *= 10.0
     if missing:
-        gaps = rng.random((ROWS, d)) < missing
-        gaps[np.arange(ROWS), rng.integers(d, size=ROWS)] = False
-        gaps[:N_INIT] = False  # the oracle is handed what the start made of complete points
-        points[gaps] = np.nan
+        is_missing = rng.random((ROWS, d)) < missing
+        is_missing[np.arange(ROWS), rng.integers(d, size=ROWS)] = False
+        is_missing[:N_INIT] = False  # the oracle is handed what the start made of complete points
+        points[is_missing] = np.nan
     return points
 
 

@@ -93,7 +93,7 @@ def test_the_parts_of_a_cell_are_one_vector():
     np.testing.assert_array_equal(cell.state, expected[5:])
 
 
-def test_the_state_holds_what_its_layout_says():
+def test_the_state_has_the_fields_of_its_layout():
     learner = lp.SRA(2, gamma=6.0)
     y = np.random.default_rng(0).normal(size=(300, 3)) * 5.0 + 100.0
     learner.process(y)

@@ -1,4 +1,4 @@
-"""The change detector: its ranks, its bets, its bits, what an alarm says, and a slice of the promise."""
+"""The change detector: its ranks, its bets, its bits, the description of an alarm, and a part of the promised rate."""
 
 import math
 
@@ -16,7 +16,7 @@ from limpet.detection.ranks import draw_uniform, make_histogram
 from limpet.detection.threshold_inflation import INFLATION, N_UNCENSORED, TOTAL_EXCESS
 from limpet.exceptions import InvalidInputError
 
-PLACES = channel_layout(FULL)
+LAYOUT = channel_layout(FULL)
 both_sizes = pytest.mark.parametrize("sizes", [FULL, COMPACT], ids=lambda sizes: sizes.name)
 
 
@@ -32,14 +32,14 @@ def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
     return flags, certainties, memory
 
 
-def told_at(rows, alarm, far=1e-4):
-    """What the alarm in this row said."""
+def change_at(rows, alarm, far=1e-4):
+    """Return the change of the alarm in this row."""
     flags, _, memory = observed(rows[: alarm + 1], far)
     assert flags[alarm]
     return make_change_detector(1 if rows.ndim == 1 else rows.shape[1]).describe_change(memory)
 
 
-def test_without_an_alarm_there_is_nothing_to_tell():
+def test_describe_change_requires_an_alarm():
     with pytest.raises(InvalidInputError, match="no change alarm"):
         make_change_detector(1).describe_change(observed(normal(0, 200))[2])
 
@@ -52,22 +52,22 @@ def normal(seed, *shape):
 def test_ranks_are_those_of_a_count(sizes):
     residuals = np.clip(normal(0, 500), -4.0, 4.0)
     residuals[::7] = 4.0
-    bins, own = make_histogram(sizes), np.zeros(channel_layout(sizes).n_counts, sizes.count_dtype)
+    bins, state = make_histogram(sizes), np.zeros(channel_layout(sizes).n_counts, sizes.count_dtype)
     per_unit = sizes.n_rank_bins / 8.0
     for n, r in enumerate(residuals):
         b = bins.bin_index(r)
         seen = np.minimum(((residuals[:n] + 4.0) * per_unit).astype(int), sizes.n_rank_bins - 1)
         for u in (0.0, 0.3):
             expected = ((seen < b).sum() + u * ((seen == b).sum() + 1)) / (n + 1)
-            assert bins.rank(own, b, u) == pytest.approx(expected, abs=1e-15)
-        bins.add_point(own, b)
-        assert bins.count_inliers(own) == n + 1
+            assert bins.rank(state, b, u) == pytest.approx(expected, abs=1e-15)
+        bins.add_point(state, b)
+        assert bins.count_inliers(state) == n + 1
 
 
 @both_sizes
 def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
-    bins, places = make_histogram(sizes), channel_layout(sizes)
-    counts = np.zeros(places.n_counts, sizes.count_dtype)
+    bins, layout = make_histogram(sizes), channel_layout(sizes)
+    counts = np.zeros(layout.n_counts, sizes.count_dtype)
     for r in np.clip(1.3 * normal(0, 3000), -4.0, 4.0):
         bins.add_point(counts, bins.bin_index(r))
     counts *= sizes.max_count // 3001
@@ -79,7 +79,7 @@ def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
     assert tuple(counts[[ABOVE_COUNT, BELOW_COUNT]]) == (4, 0)
     after = [bins.rank(counts, b, u) for b in range(sizes.n_rank_bins) for u in (0.0, 0.999)]
     assert after == pytest.approx(before, abs=4.0 / n)
-    last = [BLOCKS_OFFSET + sizes.n_rank_bins // 8 - 1, places.n_counts - 1]
+    last = [BLOCKS_OFFSET + sizes.n_rank_bins // 8 - 1, layout.n_counts - 1]
     counts[last] += sizes.max_count - 1 - bins.count_inliers(counts)
     assert finite(counts)
     bins.add_point(counts, sizes.n_rank_bins - 1)
@@ -89,12 +89,12 @@ def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
 
 
 @both_sizes
-def test_a_detector_goes_on_when_its_counts_are_halved(sizes):
-    detector, places = make_change_detector(1, profile=sizes), channel_layout(sizes)
+def test_a_detector_continues_when_its_counts_are_halved(sizes):
+    detector, layout = make_change_detector(1, profile=sizes), channel_layout(sizes)
     memory, work = np.zeros(detector.state_size, sizes.dtype), np.zeros(detector.work_size)
     rows, flags = normal(0, 5000, 1), np.zeros(5000)
     detector.run(memory, rows, log_threshold(1e-4), work, flags, np.zeros(0))
-    counts = memory[places.header_size + places.counts_offset : places.header_size + places.ring_offset].view(
+    counts = memory[layout.header_size + layout.counts_offset : layout.header_size + layout.ring_offset].view(
         sizes.count_dtype
     )
     n = make_histogram(sizes).count_inliers(counts)
@@ -104,11 +104,15 @@ def test_a_detector_goes_on_when_its_counts_are_halved(sizes):
     shares = counts / counts.max() - before / before.max()
     assert make_histogram(sizes).count_inliers(counts) < 0.6 * sizes.max_count
     assert np.abs(shares[BLOCKS_OFFSET:]).max() < 0.05
-    assert np.isfinite(memory.view(np.float64)[: len(memory) // 2]).all() if sizes.is_float32 else np.isfinite(memory).all()
+    assert (
+        np.isfinite(memory.view(np.float64)[: len(memory) // 2]).all()
+        if sizes.is_float32
+        else np.isfinite(memory).all()
+    )
 
 
 def finite(counts):
-    """Whether the counts, whatever their neighbours, do not look like a NaN."""
+    """Return whether the counts never look like a NaN, for any neighbors."""
     return all(np.isfinite(np.full(4, count, counts.dtype).view(np.float64)).all() for count in counts)
 
 
@@ -161,12 +165,12 @@ def test_chunks_and_batch_are_the_same_bits(d):
     if d > 1:
         rows[np.random.default_rng(3).random(rows.shape) < 0.01] = np.nan
     flags, certainties, memory = observed(rows)
-    own, pieces = None, []
+    state, pieces = None, []
     for start in range(0, 3000, 7):
-        some, sure, own = observed(rows[start : start + 7], memory=None if own is None else own.copy())
+        some, sure, state = observed(rows[start : start + 7], memory=None if state is None else state.copy())
         pieces.append((some, sure))
     assert flags.sum() >= 2
-    assert np.array_equal(own, memory)
+    assert np.array_equal(state, memory)
     assert np.array_equal(np.concatenate([some for some, _ in pieces]), flags)
     assert np.array_equal(np.concatenate([sure for _, sure in pieces]), certainties)
 
@@ -180,17 +184,17 @@ def test_units_do_not_matter():
         same = observed(rows * 2.0**power)
         assert np.array_equal(same[0], flags)
         assert np.array_equal(same[1], certainties)
-    shift = told_at(rows, alarm)
+    shift = change_at(rows, alarm)
     for moved in (rows * 0.3 + 1e9, rows * 1e150 / 10.0):
         assert np.array_equal(observed(moved)[0], flags)
-        assert told_at(moved, alarm).shift_sd == pytest.approx(shift.shift_sd, rel=1e-6)
+        assert change_at(moved, alarm).shift_sd == pytest.approx(shift.shift_sd, rel=1e-6)
 
 
 def without_time(memory):
     """The channels, but for what counts the points that passed."""
-    channels = memory[PLACES.header_size :].reshape(-1, PLACES.channel_size).copy()
+    channels = memory[LAYOUT.header_size :].reshape(-1, LAYOUT.channel_size).copy()
     channels[:, N_MISSING] = 0.0
-    channels[:, PLACES.aged_wealth_offset :] = 0.0
+    channels[:, LAYOUT.aged_wealth_offset :] = 0.0
     return channels
 
 
@@ -206,7 +210,7 @@ def test_a_missing_coordinate_leaves_its_channel_as_it_is():
     alarms = np.flatnonzero(observed(gap)[0])
     assert len(alarms) == 1
     assert 1000 <= alarms[0] < 1010
-    assert told_at(gap, alarms[0]).variable == 0
+    assert change_at(gap, alarms[0]).variable == 0
     observed(np.where(np.isnan(gap), np.inf, gap))
 
 
@@ -219,33 +223,33 @@ def test_constants_and_what_follows_them():
         rows = np.concatenate((np.zeros(500), moving))
         alarm = observed(rows)[0].argmax()
         assert 500 <= alarm < 525
-        told = told_at(rows, alarm)
-        assert math.inf in (abs(told.shift_sd), told.spread_ratio)
+        change = change_at(rows, alarm)
+        assert math.inf in (abs(change.shift_sd), change.spread_ratio)
     mostly = (rng.random(50_000) < 0.1).astype(float)  # 90 % zeros
     assert observed(mostly, far=1e-3)[0].sum() < 75
 
 
 @pytest.mark.parametrize(("shift", "kind"), [(1.0, "up"), (-1.0, "down"), (3.0, "up"), (-8.0, "down"), (1e6, "up")])
 @pytest.mark.parametrize("d", [1, 3])
-def test_a_shift_is_one_alarm_that_says_what_happened(shift, kind, d):
+def test_a_shift_is_one_alarm_with_a_correct_description(shift, kind, d):
     onsets, sizes = [], []
     for seed in range(9):
         rows = normal(400 + seed, 1250, d) * 5.0
         rows[1000:, d - 1] += shift * 5.0
         alarms = np.flatnonzero(observed(rows, far=1e-5)[0])
         assert len(alarms) == 1
-        told = told_at(rows, alarms[0], far=1e-5)
-        assert told.kind == kind
-        assert told.variable == d - 1
-        sizes.append((told.shift_sd / shift, told.shift / (5.0 * shift)))
-        assert sum(told.evidence_shares) == pytest.approx(1.0)
-        assert told.evidence_shares[d - 1] > 0.8
-        onsets.append(alarms[0] - told.delay - 1000)
+        change = change_at(rows, alarms[0], far=1e-5)
+        assert change.kind == kind
+        assert change.variable == d - 1
+        sizes.append((change.shift_sd / shift, change.shift / (5.0 * shift)))
+        assert sum(change.evidence_shares) == pytest.approx(1.0)
+        assert change.evidence_shares[d - 1] > 0.8
+        onsets.append(alarms[0] - change.delay - 1000)
     assert np.median(sizes, axis=0) == pytest.approx(1.0, rel=0.35)
     assert abs(np.median(onsets)) <= (3 if abs(shift) < 2 else 1)
 
 
-def test_a_change_during_the_warm_up_does_not_deafen():
+def test_a_change_during_the_warm_up_does_not_raise_the_threshold():
     """Pairs of points across it look like memory, and its two levels like a wide spread."""
     quick = 0
     for seed in range(10):
@@ -259,16 +263,16 @@ def test_a_change_during_the_warm_up_does_not_deafen():
 
 
 @pytest.mark.parametrize(("factor", "kind"), [(3.0, "wider"), (0.3, "narrower")])
-def test_a_change_of_spread_is_told_as_such(factor, kind):
+def test_a_change_of_spread_is_described_as_such(factor, kind):
     right, ratios = 0, []
     for seed in range(10):
         rows = normal(200 + seed, 2600)
         rows[2000:] *= factor
         flags = observed(rows, far=1e-5)[0]
         assert flags[2000:2100].sum() == 1
-        told = told_at(rows, 2000 + flags[2000:].argmax(), far=1e-5)
-        right += told.kind == kind
-        ratios.append(told.spread_ratio)
+        change = change_at(rows, 2000 + flags[2000:].argmax(), far=1e-5)
+        right += change.kind == kind
+        ratios.append(change.spread_ratio)
     assert right >= 7  # a wide law may fall on one side for a while
     assert np.median(ratios) == pytest.approx(factor, rel=0.35)
 
@@ -322,14 +326,18 @@ def test_the_threshold_is_a_logarithm():
 def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
     n, functions = sizes.n_surprise_bins, make_anomaly_detector(sizes)
     count_surprise, p_value = functions.count_surprise, functions.p_value
-    bins, tree, tally = np.random.default_rng(0).integers(0, 9, n), np.zeros(n, sizes.count_dtype), np.zeros(2, np.int32)
+    bins, tree, tally = (
+        np.random.default_rng(0).integers(0, 9, n),
+        np.zeros(n, sizes.count_dtype),
+        np.zeros(2, np.int32),
+    )
     for up in (0, 1):
         tree[:] = 0
-        for place in np.repeat(np.arange(n), bins):
-            fenwick_add(tree, n, place)
+        for index in np.repeat(np.arange(n), bins):
+            fenwick_add(tree, n, index)
         fenwick_halve(tree, n, up)
-        from_each_on = [(bins[place:].sum() + up) // 2 for place in range(n)]
-        assert [fenwick_prefix_sum(tree, n) - fenwick_prefix_sum(tree, place) for place in range(n)] == from_each_on
+        from_each_on = [(bins[index:].sum() + up) // 2 for index in range(n)]
+        assert [fenwick_prefix_sum(tree, n) - fenwick_prefix_sum(tree, index) for index in range(n)] == from_each_on
     tree *= (sizes.max_count - 1) // fenwick_prefix_sum(tree, n)
     for _ in range(sizes.max_count - 1 - fenwick_prefix_sum(tree, n)) if sizes is COMPACT else []:
         fenwick_add(tree, n, 0)
@@ -339,12 +347,12 @@ def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
     assert finite(tree)
     keep_small = functions.halve_if_full
     count = njit(lambda tally, tree: (count_surprise(tally, tree, 0.0, 1.0, 0.0, 0.0), keep_small(tally, tree))[0])
-    ask = njit(lambda tally, tree, surprise: p_value(tally, tree, surprise, 1e-4))
-    before = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
+    p_value_of = njit(lambda tally, tree, surprise: p_value(tally, tree, surprise, 1e-4))
+    before = [p_value_of(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
     count(tally, tree)
     assert fenwick_prefix_sum(tree, n) == sizes.max_count // 2
     assert tally.tolist() == ([2**29, 50] if sizes is FULL else [sizes.max_count, 100])
-    after = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
+    after = [p_value_of(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
     assert after == pytest.approx(before, rel=1e-6 if sizes is FULL else 0.02)
     tally[[N_COUNTED, N_ANOMALIES]] = 2**30 - 1, 100
     count(tally, tree)

@@ -11,7 +11,7 @@ A change of results on purpose is made with `--write`, and the commit and the ch
 
 The names in the file describe what is computed, and are not those of classes or modules: these may be renamed.
 Every entry has a digest of its input as well. Where that one differs, the generator of random numbers or a function of
-numpy gives another stream than it did when the file was written, and the other digests of the entry tell nothing.
+numpy gives another stream than it did when the file was written, and the other digests of the entry cannot be compared.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ Stream = Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]
 # Digests
 
 
-def digest_of_texts(texts: Iterable[str]) -> str:
-    return sha256("\n".join(texts).encode()).hexdigest()[:32]
+def digest_of_strings(strings: Iterable[str]) -> str:
+    return sha256("\n".join(strings).encode()).hexdigest()[:32]
 
 
 def digest_of_floats(*arrays: npt.ArrayLike) -> str:
     """Of the bits and the shapes; every NaN counts as the same."""
-    found = sha256()
-    for one in arrays:
-        array = np.array(one, dtype=float, order="C")
+    result = sha256()
+    for values in arrays:
+        array = np.array(values, dtype=float, order="C")
         array[np.isnan(array)] = np.nan
-        found.update(repr(array.shape).encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:32]
+        result.update(repr(array.shape).encode())
+        result.update(np.ascontiguousarray(array).tobytes())
+    return result.hexdigest()[:32]
 
 
 def digest_of_integers(array: npt.ArrayLike) -> str:
@@ -86,7 +86,7 @@ def text_of_alarm(
 
 
 def digest_of_alarms(alarms: Iterable[lp.Alarm]) -> str:
-    return digest_of_texts(
+    return digest_of_strings(
         text_of_alarm(
             alarm.kind,
             alarm.row,
@@ -136,7 +136,7 @@ FLEETS: dict[str, tuple[Callable[[], lp.StochasticApproximation], Stream, bool]]
     "plain, K=2, d=3, gaps, text keys": (lambda: lp.SRA(2, gamma=6.0, rho=0.02), with_gaps, True),
     "without threshold, K=2": (lambda: lp.SEM(2, rho=0.02), gaussian(1), False),
 }
-"""A learner, the stream of each key, and whether keys are texts."""
+"""A learner, the stream of each key, and whether keys are strings."""
 
 KEYS, POINTS = 40, 12_000
 CALLS = (1, 1, 3, 40, 500, 17, 2000, 64, 1, 5000)  # points; what is left is the last call
@@ -157,14 +157,14 @@ def points_of_keys(stream: Stream) -> tuple[npt.NDArray[np.int64], np.ndarray]:
 
 
 def digests_of_fleet(name: str) -> Digests:
-    model, stream, texts = FLEETS[name]
+    model, stream, strings = FLEETS[name]
     owners, points = points_of_keys(stream)
     given = digest_of_floats(owners, points)
-    keys = [f"sensor {owner:02}" for owner in owners.tolist()] if texts else owners * 7919 - 1000
+    keys = [f"sensor {owner:02}" for owner in owners.tolist()] if strings else owners * 7919 - 1000
     fleet = lp.Fleet(model())
     edges = [0, *np.cumsum(CALLS).tolist(), POINTS]
     calls = [digests_of_trace(fleet.update(keys[begin:end], points[begin:end])) for begin, end in pairwise(edges)]
-    results = {output: digest_of_texts(call[output] for call in calls) for output in calls[0]}
+    results = {output: digest_of_strings(call[output] for call in calls) for output in calls[0]}
     kept = sorted(fleet.keys())
     assert len(kept) == KEYS
     states = digest_of_floats(*(fleet[key].state for key in kept))
@@ -175,7 +175,7 @@ def digests_of_fleet(name: str) -> Digests:
 
 
 def digests_of_table() -> Digests:
-    """A fleet on autopilot learns a dataframe whose rows are not in the order of their times."""
+    """A fleet of detectors processes a dataframe whose rows are not sorted by time."""
     import pandas as pd
 
     owners, points = points_of_keys(shifting(2, gaps=0.1))
@@ -186,10 +186,10 @@ def digests_of_table() -> Digests:
     table = pd.DataFrame({"sensor": names, "a": points[:, 0], "b": points[:, 1], "when": times})
     fleet = lp.Fleet(lp.Detector(far=1e-2))
     result = fleet.process(table, key="sensor", values=["a", "b"], time="when")
-    answers = ["when", "score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"]
-    told = [digest_of_floats(result[answer].to_numpy()) for answer in answers]
+    columns = ["when", "score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"]
+    results = [digest_of_floats(result[column].to_numpy()) for column in columns]
     states = digest_of_floats(*(fleet[key].state for key in sorted(fleet.keys())))
-    return {"input": given, "result": digest_of_texts([*told, digest_of_alarms(fleet.alarms), states])}
+    return {"input": given, "result": digest_of_strings([*results, digest_of_alarms(fleet.alarms), states])}
 
 
 def digests_of_tradeoff() -> Digests:
@@ -201,7 +201,7 @@ def digests_of_tradeoff() -> Digests:
     interior = Constants(c1=0.01, L=2000.0, M=5.0, U=20.0, V=1.0, n=10_000)
     gammas, steps = np.array([0.05, 0.9, 2.0, 5.5, 6.9, 7.0, 30.0]), [0.1, 0.05, 0.025]
     optima: list[Optimum] = [tradeoff.optimum(c) for c in (odd, tied, interior, Constants(n=1), Constants(alpha=1.0))]
-    told = [
+    results = [
         digest_of_floats(
             tradeoff.step_size(gammas, 0.1, 5.0),
             tradeoff.threshold(0.01, 0.1, 5.0),
@@ -221,8 +221,8 @@ def digests_of_tradeoff() -> Digests:
         ),
         *(repr((best.kind, float(best.gamma), float(best.rho), float(best.bound))) for best in optima),
     ]
-    given = digest_of_texts(repr(astuple(constants)) for constants in (odd, tied, interior))
-    return {"input": given, "result": digest_of_texts(told)}
+    given = digest_of_strings(repr(astuple(constants)) for constants in (odd, tied, interior))
+    return {"input": given, "result": digest_of_strings(results)}
 
 
 def level_shifts() -> npt.NDArray[np.float64]:
@@ -265,7 +265,7 @@ SPARK: dict[str, Callable[[], lp.StochasticApproximation]] = {
     "plain": lambda: lp.SRA(gamma=4.0, rho=0.01),
 }
 
-ANSWERS = {
+COLUMNS = {
     "detector, compact": ["score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"],
     "plain": ["score", "rejected", "invalid"],
 }
@@ -276,7 +276,7 @@ def digest_of_column(column: Any) -> str:
     import pyarrow as pa
 
     numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy()
-    return digest_of_texts([digest_of_integers(column.is_null().to_numpy()), digest_of_floats(numbers)])
+    return digest_of_strings([digest_of_integers(column.is_null().to_numpy()), digest_of_floats(numbers)])
 
 
 def digests_of_spark(session: Any, name: str) -> Digests:
@@ -288,16 +288,16 @@ def digests_of_spark(session: Any, name: str) -> Digests:
 
     table = stream_of(n_keys=10, n=5000, seed=SEED)
     values = [digest_of_column(table[column]) for column in ("a", "b")]
-    given = digest_of_texts(
+    given = digest_of_strings(
         [*table["sensor"].to_pylist(), *map(repr, table["ts"].cast(pa.int64()).to_pylist()), *values]
     )
     scored = hs.score(session.createDataFrame(table), "sensor", ["a", "b"], "ts", SPARK[name]())
     result = scored.toArrow().sort_by([("sensor", "ascending"), ("ts", "ascending")])
-    digests = {"input": given} | {answer: digest_of_column(result[answer]) for answer in ANSWERS[name]}
+    digests = {"input": given} | {column: digest_of_column(result[column]) for column in COLUMNS[name]}
     if "alarms" in result.column_names:
         lists = [raised or [] for raised in result["alarms"].to_pylist()]
-        digests["alarms"] = digest_of_texts(
-            repr((row, text_of_alarm(**{entry: told for entry, told in alarm.items() if entry != "message"})))
+        digests["alarms"] = digest_of_strings(
+            repr((row, text_of_alarm(**{entry: value for entry, value in alarm.items() if entry != "message"})))
             for row, raised in enumerate(lists)
             for alarm in raised
         )
@@ -309,8 +309,8 @@ def digests_of_spark(session: Any, name: str) -> Digests:
 
 def stored() -> dict[str, dict[str, Digests]]:
     """Group, name, output → digest, as written to the file."""
-    found: dict[str, dict[str, Digests]] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
+    digests: dict[str, dict[str, Digests]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return digests
 
 
 def computed() -> dict[str, dict[str, Digests]]:
@@ -351,18 +351,18 @@ def main() -> int:
     now, before = computed(), stored() if FILE.exists() else {}
     if flags.spark:
         now |= computed_by_spark()
-    found = 0
+    n_different = 0
     for group, entries in now.items():
         for name, digests in entries.items():
-            told = difference(before.get(group, {}).get(name), digests)
-            if told is not None:
-                found += 1
-                print(f"{group}: {name}: {told}")
-    print(f"{sum(map(len, now.values()))} computed, {found} not as stored")
+            message = difference(before.get(group, {}).get(name), digests)
+            if message is not None:
+                n_different += 1
+                print(f"{group}: {name}: {message}")
+    print(f"{sum(map(len, now.values()))} computed, {n_different} not as stored")
     if flags.write:
         FILE.write_text(json.dumps(before | now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         return 0
-    return int(found > 0)
+    return int(n_different > 0)
 
 
 if __name__ == "__main__":

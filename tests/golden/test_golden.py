@@ -26,16 +26,16 @@ from golden.compute import (
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 STORED = stored()
-LONG = ("detector, d=3, diagonal",)  # to compile
+SLOW_TO_COMPILE = ("detector, d=3, diagonal",)  # to compile
 
 
 def check(group: str, name: str, got: Digests) -> None:
-    told = difference(STORED[group].get(name), got)
-    assert told is None, f"{group}: {name}: {told}"
+    message = difference(STORED[group].get(name), got)
+    assert message is None, f"{group}: {name}: {message}"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in LEARNERS]
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in SLOW_TO_COMPILE else []) for name in LEARNERS]
 )
 def test_learner(name: str) -> None:
     check("learners", name, digests_of_learner(LEARNERS[name]))

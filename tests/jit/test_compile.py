@@ -45,7 +45,7 @@ QUICK = ("LinearRegression()", 2, False)  # a model and its width that do not ta
 
 
 def use(*models, **environment):
-    """Runs learners in a process of their own: (compilations for each, what it said on standard error)."""
+    """Run learners in a separate process: (compilations for each, its standard error)."""
     code = f"EXAMPLES, MODELS = {EXAMPLES!r}, {models!r}\n{USE}"
     env = {k: v for k, v in os.environ.items() if k not in ("LIMPET_QUIET", "NUMBA_CACHE_DIR")}
     result = subprocess.run(
@@ -58,7 +58,7 @@ def use(*models, **environment):
 KINDS = [
     [("2", 1, False), QUICK, ("Exponential()", 1, True)],
     [
-        ("GaussianMixture(2, Penalty(weight=0.1), 1.0, 'diagonal')", 3, False),
+        ("GaussianMixture(2, ConjugatePrior(weight=0.1), 1.0, 'diagonal')", 3, False),
         ("LogisticRegression()", 2, False),
         ("PoissonMixture(1)", 1, True),
     ],
@@ -68,10 +68,10 @@ KINDS = [
 @pytest.mark.parametrize("models", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.long)], ids=["usual", "rare"])
 def test_a_second_process_does_not_compile_again(models, tmp_path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    compilations, said = use(*models, **cache)
+    compilations, messages = use(*models, **cache)
     assert len(compilations) == len(models)
     assert all(compilations)
-    assert said.count("compiling") == len(models)
+    assert messages.count("compiling") == len(models)
     assert use(*models, **cache) == ([0] * len(models), "")
 
 
@@ -99,7 +99,7 @@ def test_kernels_are_optimized_only_as_parts_of_an_entry_point(monkeypatch, tmp_
 
 
 def test_no_two_kernels_share_a_file_of_the_cache():
-    """Numba numbers the results of one entry point: processes compiling two of them at once would mix them up."""
+    """Numba numbers the results of first entry point: processes compiling two of them at once would mix them up."""
     models = [GaussianMixture(1), GaussianMixture(2), GaussianMixture(2, smoothing=1.0)]
     algorithms = [
         make_stream_kernels(m.kernels(d), n, Constant.rule, 9) for m in models for d in (1, 3) for n in ("mean", "full")
@@ -141,18 +141,20 @@ def test_kernels_are_found_again_once_python_has_compiled_their_file(tmp_path):
         namespace = {"__name__": "factory", "__file__": str(source)}
         exec(code, namespace)
         entry_points.append(namespace["factory"](2))
-    one, other = entry_points
-    assert one._cache._impl.filename_base == other._cache._impl.filename_base
+    first, other = entry_points
+    assert first._cache._impl.filename_base == other._cache._impl.filename_base
     enclosed = [dumps(tuple(cell.cell_contents for cell in entry.py_func.__closure__)) for entry in entry_points]
-    assert enclosed[0] == enclosed[1]  # which Numba looks at, too
+    assert enclosed[0] == enclosed[1]  # also part of Numba's key
 
 
 def copied(tmp_path):
-    """The package in a folder of its own, where nothing can be cached beside the sources."""
+    """Copy the package to a folder where nothing can be cached next to the sources."""
     package = tmp_path / "site" / "limpet"
     shutil.copytree(Path(limpet.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for room in ("core", "models"):
-        (package / room / "__pycache__").write_text("a file, so that no folder can be made here, not even by root")
+    for subpackage in ("core", "models"):
+        (package / subpackage / "__pycache__").write_text(
+            "a file, so that no folder can be made here, not even by root"
+        )
     return {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -172,7 +174,7 @@ def test_a_package_folder_that_cannot_be_written_and_an_edited_model(tmp_path):
     assert compilations[0] > 0
 
 
-def test_an_edited_helper_of_a_user_s_model_is_compiled_anew(tmp_path):
+def test_an_edited_helper_of_a_custom_model_is_recompiled(tmp_path):
     """A kernel in another file, which the model's kernels call."""
     (tmp_path / "helper.py").write_text("from limpet.core import kernel\n@kernel\ndef bonus():\n    return 1.0\n")
     source = (Path(EXAMPLES) / "exponential.py").read_text()

@@ -25,7 +25,7 @@ def one_fma(a, b, c):
 
 
 @njit
-def logs_side_by_side(x):
+def logs_in_lanes(x):
     store_lanes(x, 8, log(load_lanes_unaligned(x, 0)))
     store_lanes(x, 16, load_lanes(x, 8))
     return log3(x[0], x[1], x[2])
@@ -60,9 +60,9 @@ def test_fma_rounds_once():
     assert one_fma(a, a, -1.0 - 2.0**-29) == 2.0**-60  # a·a rounded first would leave 0
 
 
-def test_side_by_side_has_the_same_bits():
+def test_lanes_have_the_same_bits():
     x = np.concatenate([np.random.default_rng(1).lognormal(0.0, 30.0, 8), np.zeros(16)])
-    three = logs_side_by_side(x)
+    three = logs_in_lanes(x)
     assert np.array_equal(x[8:16], each_log(x[:8]))
     assert np.array_equal(x[16:], x[8:16])
     assert np.array_equal(three, x[8:11])

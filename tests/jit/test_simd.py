@@ -32,7 +32,7 @@ def _functions(x, y):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def of_numbers(x, y, out):  # type: ignore[no-untyped-def]
+def apply_to_scalars(x, y, out):  # type: ignore[no-untyped-def]
     for i in range(len(x)):
         values = _functions(x[i], y[i])
         for k in range(6):
@@ -43,22 +43,22 @@ _functions = njit(error_model="numpy")(_functions)
 
 
 @njit(error_model="numpy")
-def of_lanes(x, y, out):  # type: ignore[no-untyped-def]
+def apply_to_lanes(x, y, out):  # type: ignore[no-untyped-def]
     a, b, c, d, e, f = _functions(lane_view(x, 0)[0], lane_view(y, 0)[0])
-    told = lane_view(out.reshape(-1), 0)
-    told[0], told[1], told[2], told[3], told[4], told[5] = a, b, c, d, e, f
+    results = lane_view(out.reshape(-1), 0)
+    results[0], results[1], results[2], results[3], results[4], results[5] = a, b, c, d, e, f
 
 
 def test_functions_to_the_bit() -> None:
     rng = np.random.default_rng(0)
-    for turn in range(300):
+    for trial in range(300):
         x, y = rng.normal(0.0, 10.0 ** rng.integers(-3, 3), (2, LANES))
-        if turn < 40:
+        if trial < 40:
             x[rng.integers(0, LANES, 3)], y[rng.integers(0, LANES, 2)] = rng.choice(SPECIAL, 3), rng.choice(SPECIAL, 2)
-        one, all_at_once = np.empty((6, LANES)), np.empty((6, LANES))
-        of_numbers(x, y, one)
-        of_lanes(x, y, all_at_once)
-        np.testing.assert_array_equal(one, all_at_once)
+        scalars, all_at_once = np.empty((6, LANES)), np.empty((6, LANES))
+        apply_to_scalars(x, y, scalars)
+        apply_to_lanes(x, y, all_at_once)
+        np.testing.assert_array_equal(scalars, all_at_once)
 
 
 @njit
@@ -95,7 +95,7 @@ def test_rows_become_columns_and_rows_again(size: int) -> None:
 
 
 def test_streams_beside_each_other_do_not_touch() -> None:
-    """One stream alone among others that do wild things, side by side and one after another, of unequal lengths."""
+    """One stream alone among others that do wild things, in lanes and sequentially, of unequal lengths."""
     rng = np.random.default_rng(2)
     model = GaussianMixture(2)
     functions, hyper = model.kernels(1), model.hyperparameters(1)
@@ -114,12 +114,12 @@ def test_streams_beside_each_other_do_not_touch() -> None:
     begins, streams = np.concatenate([[0], np.cumsum(counts)[:-1]]), rng.permutation(n)
     order = rng.permutation(counts.sum())
     points = rng.normal(0.0, 10.0 ** rng.integers(-3, 6, (len(order), 1)))
-    side_by_side = (np.empty(many.block_size), np.empty(LANES, np.int64), False)
-    answers = []
-    for run, room in ((many.run_lanes, side_by_side), (many.run_sequential, (np.empty(many.work_size),))):
-        own, scores, fates = states.copy(), np.empty(len(order)), np.empty(len(order), np.int8)
-        run(own, streams, begins, counts, order, points, settings, *room, scores, fates)
-        answers.append((own, scores, fates))
-    for one, other in zip(*answers, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert 0.02 < answers[0][2].mean() < 0.98  # some dropped, some learnt
+    lane_workspace = (np.empty(many.block_size), np.empty(LANES, np.int64), False)
+    outputs = []
+    for run, workspace in ((many.run_lanes, lane_workspace), (many.run_sequential, (np.empty(many.work_size),))):
+        final_states, scores, outcomes = states.copy(), np.empty(len(order)), np.empty(len(order), np.int8)
+        run(final_states, streams, begins, counts, order, points, settings, *workspace, scores, outcomes)
+        outputs.append((final_states, scores, outcomes))
+    for scalars, other in zip(*outputs, strict=True):
+        np.testing.assert_array_equal(scalars, other)
+    assert 0.02 < outputs[0][2].mean() < 0.98  # some rejected, some accepted

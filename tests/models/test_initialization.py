@@ -23,7 +23,7 @@ from limpet.models._standardization import column_medians, fit_location_scale, s
 STREAMS = 9
 
 
-def first_points(rng, n, d, gaps):
+def first_points(rng, n, d, has_missing):
     """Streams with outliers, rounded and constant ones among them; coordinates are missing in every other one."""
     points = rng.normal(size=(STREAMS, n, d)) + 4.0 * rng.integers(2, size=(STREAMS, n, 1))
     points[rng.random((STREAMS, n)) < 0.08] *= 30.0
@@ -31,7 +31,7 @@ def first_points(rng, n, d, gaps):
     points[3, :, 0] = 7.0
     points[4, : n - n // 4] = 1.0
     points *= 10.0 ** rng.integers(-3, 4, size=(STREAMS, 1, d))
-    if gaps:
+    if has_missing:
         missing = rng.random(points.shape) < 0.2
         missing[::2] = missing[:, :3] = False
         missing[..., 0] &= ~missing.all(axis=2)
@@ -58,15 +58,15 @@ def same_bits(ours, other):
 )
 def test_many_mixtures_start_as_each_alone(model, d):
     functions, hyper = model.kernels(d), model.hyperparameters(d)
-    for n, gaps in ((10, d > 1), (30, False)):
-        points = first_points(np.random.default_rng(n), n, d, gaps)
+    for n, has_missing in ((10, d > 1), (30, False)):
+        points = first_points(np.random.default_rng(n), n, d, has_missing)
         if isinstance(model, PoissonMixture):
             points = np.round(np.abs(points) % 50.0)
         together = np.empty((STREAMS, functions.layout.size))
         functions.init_batch(points, together, hyper, 3)
         alone = np.empty_like(together)
-        for own, theta in zip(points, alone, strict=True):
-            functions.init(own, theta, hyper, 3)
+        for sample, theta in zip(points, alone, strict=True):
+            functions.init(sample, theta, hyper, 3)
         same_bits(together, alone)
         in_threads = np.empty_like(together)
         with ThreadPoolExecutor(2) as pool:
@@ -77,24 +77,24 @@ def test_many_mixtures_start_as_each_alone(model, d):
 
 
 @pytest.mark.parametrize(("covariance", "K", "d"), [("full", 1, 1), ("full", 1, 2), ("full", 2, 1), ("diagonal", 1, 2)])
-def test_many_pilots_start_as_each_alone(covariance, K, d):
-    pilot = make_auto_kernels(covariance, K, d)
+def test_many_automatic_learners_start_as_each_alone(covariance, K, d):
+    kernels = make_auto_kernels(covariance, K, d)
     points = first_points(np.random.default_rng(K + d), 50, d, d > 1)
-    together = np.empty((STREAMS, pilot.layout.size))
-    init_auto_batch(pilot, points, together, 3)
+    together = np.empty((STREAMS, kernels.layout.size))
+    init_auto_batch(kernels, points, together, 3)
     alone = np.empty_like(together)
-    for own, theta in zip(points, alone, strict=True):
-        init_auto(pilot, own, theta, 3)
+    for sample, theta in zip(points, alone, strict=True):
+        init_auto(kernels, sample, theta, 3)
     same_bits(together, alone)
 
 
-def test_pilots_with_a_longer_memory_start_one_by_one():
-    pilot = make_auto_kernels("full", 1, 1, 2)
+def test_automatic_learners_with_lags_start_one_by_one():
+    kernels = make_auto_kernels("full", 1, 1, 2)
     points = first_points(np.random.default_rng(0), 50, 1, False)
-    together, alone = np.empty((2, STREAMS, pilot.layout.size))
-    init_auto_batch(pilot, points, together, 0)
-    for own, theta in zip(points, alone, strict=True):
-        init_auto(pilot, own, theta, 0)
+    together, alone = np.empty((2, STREAMS, kernels.layout.size))
+    init_auto_batch(kernels, points, together, 0)
+    for sample, theta in zip(points, alone, strict=True):
+        init_auto(kernels, sample, theta, 0)
     same_bits(together, alone)
 
 
@@ -117,8 +117,8 @@ def trustworthy(points, K, far, majority):
     near = np.abs(scaled).max(axis=1) <= far
     if K > 1:
         others = scaled[:: 1 + len(scaled) // MAX_SCREENED_POINTS]
-        gaps = np.linalg.norm(scaled[:, None] - others[None], axis=2)
-        close = gaps <= NEIGHBOR_RADIUS * np.linalg.norm(scaled, axis=1)[:, None]
+        has_missing = np.linalg.norm(scaled[:, None] - others[None], axis=2)
+        close = has_missing <= NEIGHBOR_RADIUS * np.linalg.norm(scaled, axis=1)[:, None]
         near |= close.sum(axis=1) - 1 >= max(1.0, MIN_NEIGHBOR_SHARE * len(others))
     return near if 2 * near.sum() > len(points) or not majority else np.ones(len(points), bool)
 
@@ -127,26 +127,26 @@ def trustworthy(points, K, far, majority):
 @pytest.mark.parametrize(
     ("K", "far", "majority"), [(1, 2.5, True), (2, MAX_SPREADS, True), (1, INLIER_THRESHOLD_SD, False)]
 )
-def test_frames_and_trust_are_what_they_are_in_numpy(n, d, K, far, majority):
-    points = first_points(np.random.default_rng(n + d), n, d, gaps=d > 1)
+def test_standardization_and_trust_equal_numpy(n, d, K, far, majority):
+    points = first_points(np.random.default_rng(n + d), n, d, has_missing=d > 1)
     ours = standardize_and_screen(points, far, K, majority)
-    for s, own in enumerate(points):
-        reference, scale = fit_location_scale(own)
+    for s, sample in enumerate(points):
+        reference, scale = fit_location_scale(sample)
         np.testing.assert_allclose(ours.reference[s], reference, rtol=1e-14)
         np.testing.assert_allclose(ours.scale[s], scale, rtol=1e-14)
         np.testing.assert_allclose(ours.log_scale[s], np.log(scale).sum(), rtol=1e-14, atol=1e-14)
-        np.testing.assert_allclose(ours.points[s], standardize(own, reference, scale), rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(ours.trusted[s], trustworthy(own, K, far, majority))
+        np.testing.assert_allclose(ours.points[s], standardize(sample, reference, scale), rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(ours.trusted[s], trustworthy(sample, K, far, majority))
         assert ours.n_trusted[s] == ours.trusted[s].sum()
 
 
 def test_extreme_frames():
     points = np.array([[[0.0], [0.0]], [[1e150], [-1e150]], [[3.0], [3.0]], [[1e-200], [3e-200]]])
     ours = standardize_and_screen(points)
-    for s, own in enumerate(points):
-        reference, scale = fit_location_scale(own)
+    for s, sample in enumerate(points):
+        reference, scale = fit_location_scale(sample)
         np.testing.assert_allclose([ours.reference[s], ours.scale[s]], [reference, scale], rtol=1e-14)
-        np.testing.assert_allclose(ours.points[s], standardize(own, reference, scale), rtol=1e-14)
+        np.testing.assert_allclose(ours.points[s], standardize(sample, reference, scale), rtol=1e-14)
 
 
 def test_levels_are_quantiles():
@@ -154,10 +154,10 @@ def test_levels_are_quantiles():
     points, trusted = rng.normal(size=(2, 41, 3)), rng.random((2, 41)) < 0.8
     levels = equidistant_seeds(points, trusted, 3)
     for s in range(2):
-        own = points[s, trusted[s]]
+        sample = points[s, trusted[s]]
         for axis in range(3):
-            expected = np.tile(np.median(own, axis=0), (3, 1))
-            expected[:, axis] = np.quantile(own[:, axis], (np.arange(3) + 0.5) / 3)
+            expected = np.tile(np.median(sample, axis=0), (3, 1))
+            expected[:, axis] = np.quantile(sample[:, axis], (np.arange(3) + 0.5) / 3)
             np.testing.assert_allclose(levels[s, axis], expected, rtol=1e-13)
     assert equidistant_seeds(points[:, :30], trusted[:, :30], 3).shape == (2, 0, 3, 3)
 
@@ -187,18 +187,18 @@ def lag_in_numpy(points, normal):
 
 @pytest.mark.parametrize(("n", "d"), [(12, 1), (50, 2)])
 def test_moments_are_what_they_are_in_numpy(n, d):
-    points = standardize_and_screen(first_points(np.random.default_rng(n), n, d, gaps=d > 1)).points
+    points = standardize_and_screen(first_points(np.random.default_rng(n), n, d, has_missing=d > 1)).points
     normal = standardize_and_screen(points, INLIER_THRESHOLD_SD, majority=False).trusted
     lately, lag = np.zeros((STREAMS, change_score.VALUES_PER_VARIABLE * d + 2)), np.zeros((STREAMS, 4 * d + 1))
     rests = np.empty_like(points)
     make_moments_kernel()(points, normal, lately, lag, rests, np.empty(n))
     close = {"rtol": 1e-10, "atol": 1e-12}
     for s in range(STREAMS):
-        own = lately[s, :-2].reshape(d, change_score.VALUES_PER_VARIABLE)
-        ours = own[:, [change_score.COUNT, change_score.MEAN, change_score.VARIANCE]].T
+        sample = lately[s, :-2].reshape(d, change_score.VALUES_PER_VARIABLE)
+        ours = sample[:, [change_score.COUNT, change_score.MEAN, change_score.VARIANCE]].T
         np.testing.assert_allclose(ours, change_score_in_numpy(points[s]), **close)
         mean, variance, covariance, residuals = lag_in_numpy(points[s], normal[s])
-        own = lag[s, :-1].reshape(d, ar1.VALUES_PER_VARIABLE).T
-        np.testing.assert_allclose(own, [mean, variance, covariance, mean], **close)
+        sample = lag[s, :-1].reshape(d, ar1.VALUES_PER_VARIABLE).T
+        np.testing.assert_allclose(sample, [mean, variance, covariance, mean], **close)
         np.testing.assert_allclose(rests[s], residuals, **close)
         assert lag[s, -1] == normal[s].sum()

@@ -1,10 +1,9 @@
-"""The oracle of the autopilot: slow, obvious and numpy only, like `naive`, whose Gaussian mixtures it is made of.
+"""Reference of the automatic learner: slow, obvious and numpy only, with the Gaussian mixtures of `sra`.
 
-It imports nothing of the library, and has the constants of the autopilot as numbers. It makes no start and never begins
-anew: both are done by the library in Python, and `tests/test_autopilot_naive.py` hands their outcome to the oracle.
+It imports nothing of the library, and has the constants of the automatic learner as numbers. It neither initializes nor
+re-initializes: the library does both in Python, and `tests/auto` passes the results to the reference.
 
-All points come in the coordinates of a frame, (y − reference)/scale; NaN means missing. `Autopilot.step` has the order
-in which things happen.
+All points are standardized, (y − reference)/scale; NaN means missing. `AutoLearner.step` has the order of the steps.
 """
 
 import math
@@ -31,7 +30,7 @@ def log_student(y, mean, covariance):
     return height - (NU + n) / 2 * np.log1p(q / NU), height
 
 
-class View:
+class Scorer:
     """A slow core, a companion that learns what the core rejects, and the share of what is rejected."""
 
     def __init__(self, core, companion, in_core, in_companion, share, counted, lately):
@@ -109,7 +108,7 @@ def copy_of(mixture):
 # ----------------------------------------------------------------------------------------------------------
 
 
-class Lag:
+class AR1:
     """Mean, variance and covariance with the value before, of each coordinate; and its last value."""
 
     def __init__(self, mean, variance, covariance, last, count):
@@ -146,7 +145,7 @@ class Lag:
 STEPS = (0.002, 0.006, 0.02, 0.06, 0.15)
 
 
-class Bank:
+class Ensemble:
     """Five experts, each a mixture; trust by Bayes' rule and a fixed share."""
 
     def __init__(self, experts, counts, trust, lead, tail, loose, strict):
@@ -204,32 +203,32 @@ class Bank:
 
 
 # ----------------------------------------------------------------------------------------------------------
-# The rescue's count
+# Evidence for re-initialization
 # ----------------------------------------------------------------------------------------------------------
 
 
-class Rescue:
+class Reinitializer:
     """A cumulative sum of log-likelihood ratios: "most are rejected now" against "as many as ever"."""
 
-    def __init__(self, several, risen, since, rejected, contamination, learnt, wait, looks, latest):
+    def __init__(self, several, risen, since, rejected, contamination, n_points, wait, looks, latest):
         self.several = several
         self.risen, self.since, self.rejected = risen, since, rejected
-        self.contamination, self.learnt = contamination, learnt
+        self.contamination, self.n_points = contamination, n_points
         self.wait, self.looks, self.latest = wait, looks, list(latest)
 
     def count(self, y, rejected, taken_over):
-        """Whether it is time to look at the latest points."""
+        """Return whether a re-initialization must be checked."""
         self.latest = [*self.latest, np.array(y)][-64:]
         usual = min(max(self.contamination, 0.02), 0.3)
-        self.learnt += 1
-        self.contamination += max(0.002, 1 / self.learnt) * (rejected - self.contamination)
+        self.n_points += 1
+        self.contamination += max(0.002, 1 / self.n_points) * (rejected - self.contamination)
         due = self.several and self.is_due(taken_over)
         if rejected:
             self.risen += math.log(0.7 / usual)
             self.since += 1
             self.rejected += 1
-            time_to_look = self.since % 8 == 0 if self.several else True
-            return due or (self.risen > 16.0 and self.rejected >= 10 and time_to_look)
+            is_check_point = self.since % 8 == 0 if self.several else True
+            return due or (self.risen > 16.0 and self.rejected >= 10 and is_check_point)
         if self.risen > 0.0:
             self.risen += math.log(0.3 / (1 - usual))
             self.since += 1
@@ -238,7 +237,7 @@ class Rescue:
         return due
 
     def is_due(self, taken_over):
-        """A mixture is looked at 64, 128, … 320 points after the slow experts took over."""
+        """A mixture is checked 64, 128, … 320 points after the slow experts took over."""
         if taken_over:
             self.wait, self.looks = 64, 5
             return False
@@ -259,8 +258,8 @@ class Rescue:
 EDGES = np.concatenate([np.arange(64) * 0.125, 8.0 + np.arange(65) * 0.5])  # of 128 bins, the last one without end
 
 
-class Calibration:
-    """How often each size of surprise has come."""
+class PValues:
+    """Histogram of surprises, and p-values from it."""
 
     def __init__(self, counts, called=0):
         self.counts, self.called = np.array(counts, dtype=np.float64), called
@@ -273,39 +272,39 @@ class Calibration:
 
     def p_value(self, surprise, far):
         surprise = min(surprise, EDGES[-1])
-        n, place = self.counts.sum(), self.bin_of(surprise)
-        larger = self.counts[place + 1 :].sum()
+        n, index = self.counts.sum(), self.bin_of(surprise)
+        larger = self.counts[index + 1 :].sum()
         if larger < 10:
-            seen = 0.0 if self.in_promise(far) else (larger + 0.5 * self.counts[place]) / (n + 1)
+            seen = 0.0 if self.in_promise(far) else (larger + 0.5 * self.counts[index]) / (n + 1)
             return min(max(self.tail(surprise, n), seen), 1.0)
-        low, high = EDGES[place], EDGES[place + 1]
+        low, high = EDGES[index], EDGES[index + 1]
         along = max(0.0, (surprise - low) / (high - low))
-        here = larger + self.counts[place]
+        here = larger + self.counts[index]
         if larger > 0.1 * n:  # a straight line between the edges, further out one between the logarithms
             return ((1 - along) * here + along * larger + 0.5) / (n + 1)
         return (here + 0.5) ** (1 - along) * (larger + 0.5) ** along / (n + 1)
 
     def tail(self, surprise, n):
         """k/n·(1 + x/(k·m))^(−k): the 16 largest or more, continued as an exponential whose mean is not quite known."""
-        place, k, m = self.largest(16)
+        index, k, m = self.largest(16)
         if n > 15000:
             m = max(m, self.largest(0.002 * n)[2])
-        x = max(surprise - EDGES[place], 0.0)
+        x = max(surprise - EDGES[index], 0.0)
         return (1 + 150 / n) * k / (n + 1) * (1 + x / (k * m)) ** -k
 
     def largest(self, at_least):
-        """The last bin with so many in it or beyond: its place, how many they are, their mean excess over its edge."""
-        place = max((p for p in range(128) if self.counts[p:].sum() >= at_least), default=0)
-        middles, counts = (EDGES[:-1] + EDGES[1:])[place:] / 2, self.counts[place:]
-        return place, counts.sum(), np.sum(counts * (middles - EDGES[place])) / counts.sum()
+        """The last bin with so many in it or beyond: its index, how many they are, their mean excess over its edge."""
+        index = max((p for p in range(128) if self.counts[p:].sum() >= at_least), default=0)
+        middles, counts = (EDGES[:-1] + EDGES[1:])[index:] / 2, self.counts[index:]
+        return index, counts.sum(), np.sum(counts * (middles - EDGES[index])) / counts.sum()
 
     def count(self, surprise, p, level, far):
         """A surprise rarer than the level is moved to where it is just so rare, unless too many were called before."""
-        place = self.bin_of(surprise)
+        index = self.bin_of(surprise)
         if p <= level and self.in_promise(far):
-            while place > 0 and self.p_value(EDGES[place], far) <= level:
-                place -= 1
-        self.counts[place] += 1
+            while index > 0 and self.p_value(EDGES[index], far) <= level:
+                index -= 1
+        self.counts[index] += 1
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -313,7 +312,7 @@ class Calibration:
 # ----------------------------------------------------------------------------------------------------------
 
 
-class Lately:
+class SlowMoments:
     """Of one coordinate: a slow robust mean and variance, and how far the recent points are from them."""
 
     def __init__(self, mean, variance, count, far_out, streak, level, spread):
@@ -368,8 +367,8 @@ class ChangeScore:
 # ----------------------------------------------------------------------------------------------------------
 
 
-class Autopilot:
-    """All of it. core_squared: beyond it the views reject; odd_squared: within it nothing is an anomaly."""
+class AutoLearner:
+    """All of it. core_squared: beyond it the scorers reject; odd_squared: within it nothing is an anomaly."""
 
     def __init__(self, scale, value, residual, lag, bank, rescue, calibration, change, core_squared, odd_squared, far):
         self.scale, self.value, self.residual, self.lag, self.bank = scale, value, residual, lag, bank
@@ -377,7 +376,7 @@ class Autopilot:
         self.core_squared, self.odd_squared, self.far = core_squared, odd_squared, far
 
     def step(self, y):
-        """What one point tells; y in the frame."""
+        """Process a standardized point; return its results."""
         rest = y - self.lag.expected()
         first, excess, q = self.value.assess(y)
         second, further, q_rest = self.residual.assess(rest)

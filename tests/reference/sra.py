@@ -7,7 +7,7 @@ never optimises, never floors a variance and never makes a start: the first para
 Statistics are raw, about the origin, so s3/s1 - mu mu^T cancels where the data lie far from 0. They are
 therefore kept in `np.longdouble`; only numpy.linalg, which has no such type, works in float64.
 
-The scheme asks of a model
+Algorithm 1 requires of a model
     score(point)          -log f(point; theta), natural logarithm
     size(point, norm)     ||H_theta(point)|| in the named norm
     update(point, rho)    theta <- theta - rho H_theta(point)
@@ -60,7 +60,7 @@ class Run(NamedTuple):
     scores: np.ndarray  # (T,)   -log f(y_t; theta_{t-1}), of dropped points too
     dropped: np.ndarray  # (T,)   bool
     sizes: np.ndarray  # (T,)   ||H_{theta_{t-1}}(y_t)||
-    parameters: dict  # name -> (T, ...), after the row has been learnt or dropped
+    parameters: dict  # name -> (T, ...), after the row was accepted or rejected
     statistics: dict  # name -> (T, ...), likewise
 
 
@@ -68,8 +68,8 @@ def run(model, X, gamma, norm, step, warmup, t0, y=None, patience=0):
     """Algorithm 1 over the rows of X (of X and y for a regression); `model` is left where it ends.
 
     t0 is the number of points the model was started from: the first row is point t = t0 + 1. The threshold
-    acts from t = warmup + 1 on. A dropped point counts: t goes on. After `patience` dropped in a row (0: never), the
-    next `warmup` points are learnt whatever they are.
+    acts from t = warmup + 1 on. A dropped point counts: t increases. After `patience` dropped in a row (0: never), the
+    next `warmup` points are all accepted.
     """
     in_a_row, lifted = 0, 0
     X = np.asarray(X)
@@ -120,7 +120,7 @@ class Mixture:
     """What mixtures share. `self.s` is a dict: s["s1"] is (K,), every other statistic (K, ...).
 
     A member gives theta_bar() and, of (theta, y), log_densities, expected_statistics and squared_distances.
-    alpha > 0 is SDEM: the responsibilities that are learnt from are smoothed; those in the norm of H are not.
+    alpha > 0 is SDEM: the responsibilities of the update are smoothed; those in the norm of H are not.
     """
 
     norms = ("full", "mean", "whitened")

@@ -1,4 +1,4 @@
-"""The oracle is itself checked, against what can be said without it."""
+"""Check the reference itself, against results known without it."""
 
 import math
 
@@ -124,7 +124,7 @@ def test_threshold_is_strict_and_waits_for_the_warmup():
     assert result.scores[1] == result.scores[2]
 
 
-def test_sdem_smooths_what_is_learnt_and_not_the_norm():
+def test_sdem_smooths_the_update_and_not_the_norm():
     plain, smooth, y, rho, alpha = two_gaussians(), two_gaussians(alpha=0.8), [1.0, 0.5, 0.0], 0.25, 0.8
     assert plain.size(y, "full") == smooth.size(y, "full")
     r = plain.responsibilities(y).astype(float)
@@ -198,9 +198,9 @@ def test_poisson_missing_and_penalty():
 
 
 def regressions():
-    place = {"feature_centres": [1.0, -2.0], "feature_scales": [2.0, 0.5], "penalty": 0.3}
-    linear = LinearRegression([0.4, -0.2], 0.1, 0.5, target_centre=10.0, target_scale=4.0, **place)
-    return [(linear, ([2.0, -1.0], 13.0)), (LogisticRegression([0.4, -0.2], 0.1, **place), ([2.0, -1.0], 1))]
+    standardization = {"feature_centres": [1.0, -2.0], "feature_scales": [2.0, 0.5], "penalty": 0.3}
+    linear = LinearRegression([0.4, -0.2], 0.1, 0.5, target_centre=10.0, target_scale=4.0, **standardization)
+    return [(linear, ([2.0, -1.0], 13.0)), (LogisticRegression([0.4, -0.2], 0.1, **standardization), ([2.0, -1.0], 1))]
 
 
 @pytest.mark.parametrize("which", [0, 1])

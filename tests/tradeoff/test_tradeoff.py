@@ -461,14 +461,14 @@ def test_picture_is_drawn_for_every_kind(constants, tmp_path, recwarn):
     assert not recwarn.list
 
 
-def test_picture_asks_for_the_extra(tmp_path, monkeypatch):
+def test_picture_requires_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[plots\]'"):
         draw_tradeoff([1.0, 2.0], Constants(), tmp_path / "tradeoff.png")
 
 
 @pytest.mark.parametrize("gammas", [[], [1.0], [1.0, 1.0], [1.0, -2.0], [1.0, math.inf], "ab"])
-def test_picture_refuses_bad_thresholds(gammas, tmp_path):
+def test_picture_rejects_bad_thresholds(gammas, tmp_path):
     pytest.importorskip("matplotlib")
     with pytest.raises(InvalidInputError, match=r"^gamma"):
         draw_tradeoff(gammas, Constants(), tmp_path / "tradeoff.png")
