@@ -182,8 +182,8 @@ def test_an_edited_helper_of_a_custom_model_is_recompiled(tmp_path):
         "import limpet as lp", "import limpet as lp\nfrom helper import bonus"
     )
     (tmp_path / "exponential.py").write_text(source)
-    code = "import limpet as lp, numpy as np\nfrom exponential import Exponential\nm = lp.SRA(rho=0.01, model=Exponential())\n"
-    code += "m.process(np.ones(20))\nprint(m.score(1.0))"
+    code = "import limpet as lp, numpy as np\nfrom exponential import Exponential\n"
+    code += "m = lp.SRA(rho=0.01, model=Exponential())\nm.process(np.ones(20))\nprint(m.score(1.0))"
     scores = []
     for bonus in ("1.0", "1000.0"):
         helper = tmp_path / "helper.py"
