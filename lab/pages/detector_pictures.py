@@ -21,8 +21,8 @@ SHIFTS = {".5 sd": 0.5, "1 sd": 1.0, "2 sd": 2.0, "3 sd": 3.0, "5 sd": 5.0}
 
 def process_with_deviations(y: np.ndarray, **settings: object) -> tuple[Trace, np.ndarray]:
     """Return the trace of a Detector, and its standard deviation after each row."""
-    trace = lp.SRA(**settings).process(y, record="means")
-    model, deviations = lp.SRA(**settings), np.full(len(y), np.nan)
+    trace = lp.Detector(**settings).process(y, record="means")
+    model, deviations = lp.Detector(**settings), np.full(len(y), np.nan)
     for row, x in enumerate(y):
         model.update(x)
         deviations[row] = np.sqrt(model.covariances[0, 0, 0]) if model.started else np.nan
