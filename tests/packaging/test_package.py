@@ -93,7 +93,7 @@ def test_the_metadata_of_the_wheel(wheel):
 
 def test_the_readme_lists_the_extras(wheel):
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    (listed,) = re.findall(r"extras are (.*?)\. ", text)
+    (listed,) = re.findall(r"[Ee]xtras are (.*?)\. ", text)
     assert set(re.findall(r"`(\w+)`", listed)) == extras_of(wheel) - INTERNAL_EXTRAS
 
 
