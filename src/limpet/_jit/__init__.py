@@ -1,1 +1,1 @@
-"""Compilation of kernels, and arithmetic that they share: SIMD lanes, exp and log, sorting."""
+"""Compile kernels, and the arithmetic they share: SIMD lanes, exp, log, sorting."""

@@ -1,4 +1,4 @@
-"""Compile kernels, cache them between processes, and call them with little overhead.
+"""Compile kernels, cache them between processes, and call them at low cost.
 
 A kernel is a plain function (`@kernel`), which remains callable from Python; `jit_entry_point` compiles the entry
 points that call kernels. Numba's file cache stores the result, in the package's folder or, if that is read-only, in
@@ -141,14 +141,14 @@ def normalize_code_object(function: Callable[..., Any]) -> None:
 
 
 def uniquify_cache_name(function: Callable[..., Any]) -> None:
-    """Append a digest of the enclosed variables to the name, from which Numba forms file names."""
+    """Append a digest of the enclosed variables to the name, used in file names."""
     if function.__closure__:
         enclosed = dumps(tuple(cell.cell_contents for cell in function.__closure__))  # as in Numba's key
         function.__qualname__ += f"-{hashlib.sha256(enclosed).hexdigest()[:16]}"
 
 
 def unchecked_entry_point(dispatcher: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """Return the machine-code entry point for arguments of these types, without type look-up per call.
+    """Return the machine-code entry point for arguments of these types.
 
     It saves about 80 ns per call. Callers must pass the same types and contiguity: nothing is checked.
     """
@@ -174,7 +174,7 @@ def _find_called_kernels(function: Callable[..., Any]) -> list[Callable[..., Any
 
 
 def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
-    """Return a digest of the sources of kernels: limpet's, and those of the given functions."""
+    """Return a digest of the sources of kernels: limpet's, and of these functions."""
     package = Path(__file__).parent.parent
     paths = {str(path) for subpackage in ("_jit", "core", "models") for path in (package / subpackage).rglob("*.py")}
     seen: set[Callable[..., Any]] = set()
@@ -191,7 +191,7 @@ def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
 
 
 class _CompilationListener(event.Listener):  # type: ignore[misc]
-    """Announce compilations on standard error, once per target: a first call may take seconds."""
+    """Announce compilations on standard error, once per target."""
 
     announced_targets: ClassVar[set[str]] = set()
     is_cached: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Fenwick tree: counts in bins with fast prefix sums, in a flat vector of integers.
+"""Fenwick tree: counts in bins with fast prefix sums, in a flat vector.
 
 Entry i (from 1) holds the sum of the bins i − (i & −i) … i − 1. Reading a prefix sum and adding a count both take as
 many steps as the number of bins has binary digits. If the number of bins is a power of two, the last entry is the sum
@@ -54,7 +54,7 @@ def fenwick_prefix_sum(tree: Counts, bin_index: int) -> int:
 
 @kernel
 def fenwick_halve(tree: Counts, n_bins: int, round_up: int) -> None:
-    """Halve the suffix sums of the counts, rounded up if `round_up` is 1, down if it is 0."""
+    """Halve the suffix sums of the counts, rounded up or down."""
     for i in range(n_bins, 0, -1):  # from sums to the bins themselves …
         parent = i + (i & -i)
         if parent <= n_bins:

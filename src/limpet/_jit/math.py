@@ -1,4 +1,4 @@
-"""Exponential and logarithm as plain arithmetic: the same bits on every machine, and vectorisable.
+"""Exponential and logarithm as plain arithmetic: the same bits everywhere.
 
 The libraries that `math.exp` and `math.log` call differ between systems in the last bit, and a loop that
 calls them cannot be vectorised. These are polynomials after the usual range reduction, correct to about one
@@ -52,7 +52,7 @@ def bits_to_float(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fma_intrinsic(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a·b + c, rounded once: an instruction of the processor or equal bits without it."""
+    """Return a·b + c, rounded once: one instruction, or equal bits without it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return llvm_call(builder, "llvm.fma", arguments)
@@ -63,7 +63,10 @@ def fma_intrinsic(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 @kernel
 def fma(a: float, b: float, c: float) -> float:
-    """Return a·b + c, rounded once. (Callers of a bare intrinsic are never cached: see `compile`.)"""
+    """Return a·b + c, rounded once.
+
+    Callers of a bare intrinsic are never cached: see `compile`.
+    """
     return fma_intrinsic(a, b, c)
 
 
@@ -90,7 +93,7 @@ def averaging_step(n: float, min_step: float) -> float:
 
 @kernel
 def exp(x: float) -> float:
-    """Return e^x = 2^n · e^r with |r| ≤ log(2)/2, e^r by Chebyshev interpolation of degree 11."""
+    """Return e^x = 2^n · e^r with |r| ≤ log(2)/2, e^r by Chebyshev interpolation."""
     x = minimum(maximum(x, MIN_EXP_ARGUMENT), MAX_EXP_ARGUMENT)
     shifted = fma(x, LOG2_E, ROUNDING_SHIFT)
     power_of_two = bits_to_float((float_to_bits(shifted) << 52) + ONE_BITS)

@@ -1,4 +1,4 @@
-"""SIMD lanes: process `LANES` streams in one register with the source of the kernel for one stream.
+"""SIMD lanes: process `LANES` streams in one register with one kernel source.
 
 A kernel is written once, for one stream. Compiled for a float it updates one stream; compiled for *lanes* the same
 source updates `LANES` streams with the same operations on each, and so with the same bits. The difference: lanes cannot
@@ -31,7 +31,7 @@ INT_TO_FLOAT_SHIFT = 6755399441055744.0
 
 
 class _LanesType(types.Type):
-    """Lanes of one element type; floats and integers are broadcast where they are combined with lanes."""
+    """Lanes of one element type; scalars are broadcast where they meet lanes."""
 
     def __init__(self, name: str, element: ir.Type, scalars: tuple[type, ...]) -> None:
         super().__init__(name=name)
@@ -150,7 +150,7 @@ def _register_arithmetic() -> None:
 
 
 def _integers_to_floats(builder: Any, x: Any) -> Any:
-    """Convert integers up to 2^51 exactly, by arithmetic: only AVX-512 has an instruction for it."""
+    """Convert integers up to 2^51 exactly; only AVX-512 has an instruction for it."""
     bits = builder.add(x, _broadcast(builder, ir.Constant(IR_INT64, INT_TO_FLOAT_SHIFT_BITS)))
     shifted = builder.bitcast(bits, float_lanes.vector)
     return builder.fsub(shifted, _broadcast(builder, ir.Constant(IR_FLOAT64, INT_TO_FLOAT_SHIFT)))

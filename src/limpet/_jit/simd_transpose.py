@@ -1,4 +1,4 @@
-"""Vectors of lanes: views, loads and stores, and transposition from and to rows of states.
+"""Vectors of lanes: views, loads and stores, transposition of rows of states.
 
 `lane_view(block, offset)` is a vector whose entry i is the lanes block[offset + i·LANES : offset + (i + 1)·LANES]. It
 can be indexed and sliced like the flat vectors that kernels use: for a kernel it is a state, of `LANES` streams.
@@ -46,7 +46,7 @@ class _LaneViewModel(models.PrimitiveModel):  # type: ignore[misc]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def lane_view(context: Any, block: Any, offset: Any) -> Any:
-    """Return a view of lanes from `offset` on, of a contiguous array that must outlive it."""
+    """Return a view of lanes, of a contiguous array that must outlive it."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         data = make_array(sig.args[0])(context, builder, arguments[0]).data
@@ -137,7 +137,7 @@ def _transpose_tile(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _make_transpose(to_columns: bool) -> Any:
-    """Make an intrinsic that copies fields of `LANES` rows of states to lanes of a block, or back.
+    """Make an intrinsic that copies fields of `LANES` states to a block, or back.
 
     (states, streams, first, block, offset, n, start, end): fields start … end − 1 of the rows streams[first] … to the
     lanes at block[offset]. n: the length of a row; it, start and end are multiples of four.
@@ -185,7 +185,7 @@ rows_to_columns, columns_to_rows = _make_transpose(True), _make_transpose(False)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def pack4(context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Return lanes of which the first four hold these numbers; the others are undefined."""
+    """Return lanes of which the first four hold these numbers."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         lanes = ir.Constant(float_lanes.vector, ir.Undefined)
@@ -229,7 +229,7 @@ def gather_lanes(context: Any, vector: Any, offset: Any) -> Any:
 
 @kernel
 def load_lanes_unaligned(vector: Vector, offset: int) -> Any:
-    """Return the lanes vector[offset : offset + LANES], of which some were just written."""
+    """Return the lanes vector[offset : offset + LANES], partly just written."""
     return gather_lanes(vector, offset)
 
 

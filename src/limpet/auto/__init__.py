@@ -1,1 +1,1 @@
-"""Automatic learner: density scorers, expert ensemble, season, initialization, re-initialization."""
+"""Automatic learner: scorers, ensemble, season, (re-)initialization."""

@@ -29,7 +29,7 @@ def ar1_fields(d: int) -> dict[str, tuple[int, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class ResidualModel:
-    """Compiled functions of a prediction from previous points; `work` is a separate workspace."""
+    """Compiled functions of a prediction from previous points."""
 
     deseason: Callable[..., Any]
     """(theta, point): subtract the seasonal profile from the point, before everything else."""
@@ -114,7 +114,7 @@ def make_ar1(layout: Layout, d: int) -> ResidualModel:
 
 
 def reset_ar1(state: Vector, mean: Vector, variance: Vector) -> None:
-    """Reset level and spread after a change; keep φ, with a small effective sample size."""
+    """Reset level and spread after a change; keep φ."""
     moments = state[:-1].reshape(len(mean), VALUES_PER_VARIABLE)
     phi = np.clip(moments[:, COVARIANCE] / np.maximum(moments[:, VARIANCE], MIN_VARIANCE), -1.0, 1.0)
     moments[:, MEAN], moments[:, VARIANCE], moments[:, COVARIANCE] = mean, variance, phi * variance
@@ -123,7 +123,7 @@ def reset_ar1(state: Vector, mean: Vector, variance: Vector) -> None:
 
 @kernel
 def init_ar1(state: Vector, points: Vector, inliers: BoolArray, i: int, residuals: Vector) -> None:
-    """Initialize the moments of coordinate i from inliers; compute the residuals of all points."""
+    """Initialize the moments of coordinate i from inliers; compute residuals."""
     n, base = len(points), VALUES_PER_VARIABLE * i
     count, mean, variance, covariance = 0.0, 0.0, 0.0, 0.0
     for t in range(n):

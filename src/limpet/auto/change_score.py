@@ -1,4 +1,4 @@
-"""Change score: distance of recent level and spread from slow, robust averages of the stream.
+"""Change score: distance of recent level and spread from slow averages.
 
 Each coordinate has a slow mean and variance, which are not reset after changes, and on which the influence of a point
 is capped at two standard deviations. In their units two fast averages, of z and of z² − 1, measure how far recent level
@@ -100,7 +100,7 @@ def make_change_score_kernel(layout: Layout, d: int) -> ChangeScore:
 
 @kernel
 def init_change_score(state: Vector, points: Vector, i: int, values: Vector) -> None:
-    """Initialize mean and variance of coordinate i from points near the median; values: workspace."""
+    """Initialize mean and variance of coordinate i from points near the median."""
     n, base = len(points), VALUES_PER_VARIABLE * i
     center, spread, count = median_mad(points, n, i, values)
     if not spread > 0.0:  # most values are equal

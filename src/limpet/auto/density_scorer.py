@@ -1,4 +1,4 @@
-"""Density scorer: a slow core mixture, and an outlier component that learns the points that the core rejects.
+"""Density scorer: a slow core mixture, and a component for rejected points.
 
 The core learns slowly and rejects far points, so that outliers cannot widen it. Rejected points update the outlier
 component: recurring outliers soon get lower scores, new ones do not. Both densities have the heavy tails of Student's
@@ -39,7 +39,7 @@ CORE_COUNT, OUTLIER_COUNT, REJECTED_SHARE, SHARE_COUNT, RECENT_REJECTED_SHARE = 
 
 @dataclass(frozen=True, eq=False)
 class DensityScorer:
-    """Compiled functions of a scorer; `state` is its part of theta, with the fields of `layout`."""
+    """Compiled functions of a scorer; `state` is its part of theta."""
 
     layout: Layout
     work_size: int
@@ -84,7 +84,7 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
 
     @kernel
     def density_decay(q: float) -> float:
-        """Return Student's t at the squared distance q relative to its mode, all coordinates observed."""
+        """Return Student's t at the squared distance q relative to its mode."""
         squared = 1.0 / (1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM))
         result = squared if d % 2 else squared * math.sqrt(squared)
         for _ in range((d + 1) // 2):
@@ -93,7 +93,7 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
 
     @kernel
     def score_from_densities(state: Vector, work: Vector) -> tuple[float, float]:
-        """Return (score, log of the core's mode) from densities, which cannot overflow for few coordinates."""
+        """Return (score, log of the core's mode) from densities, for few coordinates."""
         top, inside = 0.0, 0.0
         for k in range(K):
             height = math.sqrt(work[precision_offset + k]) * (state[k] if K > 1 else 1.0)
@@ -207,7 +207,7 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
 
 
 def log_height(observed: int) -> float:
-    """Return the log-density of Student's t at its mode, for unit scale and `observed` dimensions."""
+    """Return the log-density of Student's t at its mode, for unit scale."""
     half = 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed)
     return (
         math.lgamma(half)

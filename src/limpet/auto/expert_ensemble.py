@@ -1,4 +1,4 @@
-"""Expert ensemble: one mixture with several step sizes, weighted by predictive likelihood (trust).
+"""Expert ensemble: one mixture with several step sizes, weighted by trust.
 
 A point is rejected, and not learned from, if experts with more than half of the trust reject it. Otherwise the trust of
 each expert is multiplied by its likelihood of the point (Bayes' rule, with a bounded ratio), a small share is
@@ -195,7 +195,10 @@ def make_ensemble_kernels(
 
     @kernel
     def compute_means(theta: Vector, out: Vector) -> None:
-        """Write the means; factors 1.0 force 64 bits: the same from compiled code and from Python."""
+        """Write the means.
+
+        Factors 1.0 force 64 bits: the same from compiled code and from Python.
+        """
         for k in range(K):
             mass = 0.0
             for e in range(n_experts):

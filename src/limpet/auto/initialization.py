@@ -1,4 +1,4 @@
-"""Initialize the automatic learner from the first points, of which up to a fifth may be outliers.
+"""Initialize the automatic learner from points with up to a fifth outliers.
 
 One definition for one stream and for many: the computations are compiled loops over streams, and numpy copies their
 results to the fields of theta.
@@ -106,7 +106,7 @@ def init_auto(kernels: AutoKernels, points: Vector, theta: Vector, seed: int) ->
 
 
 def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: int) -> None:
-    """Fill each row of thetas (m, size) from its first points (m, n, d), NaN where missing."""
+    """Fill each row of thetas (m, size) from its first points (m, n, d)."""
     m, n, d = points.shape
     if kernels.lags:
         for sample, theta in zip(points, thetas, strict=True):
@@ -148,7 +148,7 @@ def write_standardization(
 def init_from_standardized(
     kernels: AutoKernels, theta: Vector, points: Vector, seed: int, residuals: Vector | None = None
 ) -> None:
-    """Initialize everything but location and scale from standardized points (m, n, d).
+    """Initialize everything but location and scale from standardized points.
 
     residuals: those of the seasonal regression; if None, a lag-1 autoregression is initialized as well.
     """
@@ -205,7 +205,7 @@ def init_from_standardized(
 def init_scorer(
     scorer: density_scorer.DensityScorer, state: Vector, core: Vector, single_fit: Vector, count: Vector, d: int
 ) -> None:
-    """Initialize core and outlier component, the latter from the fit of a single component."""
+    """Initialize core and outlier component of a scorer."""
     outlier_offset, tally_offset = scorer.layout.offset("outliers"), scorer.layout.offset("tally")
     state[:, :outlier_offset], state[:, outlier_offset:tally_offset] = core, single_fit
     state[:, outlier_offset + 1 + d : tally_offset] *= PRIOR_VARIANCE_FACTOR

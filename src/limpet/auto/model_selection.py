@@ -28,7 +28,7 @@ MIN_COMPONENT_WEIGHT = 0.1
 
 
 class ComponentSelection(NamedTuple):
-    """The selected number of components, and the cost of each number in nats, inf if excluded."""
+    """The selected number of components, and the costs in nats, inf if excluded."""
 
     n_components: int
     costs: tuple[float, ...]
@@ -50,7 +50,7 @@ class ComponentSelection(NamedTuple):
 
 
 def select_n_components(covariance: str, points: Vector, seed: int) -> ComponentSelection:
-    """Select the number of components for the first points, NaN where a coordinate is missing."""
+    """Select the number of components for the first points."""
     n, d = points.shape
     scaled = standardize(points, *fit_location_scale(points))
     costs = []
@@ -83,7 +83,7 @@ def code_length_widths(component: Component, fit: Vector, K: int, d: int) -> Vec
 
 
 def resolution(points: Vector) -> Vector:
-    """Return (d,): the median step between values of each coordinate if they are rounded, else 0.
+    """Return (d,): the median step between rounded values of a coordinate, or 0.
 
     >>> resolution(np.array([[1.0, 0.1], [2.0, 0.3], [2.0, 0.7], [4.0, 0.2], [1.0, 0.9]]))
     array([1.5, 0. ])

@@ -1,4 +1,4 @@
-"""Move the origin of standardized coordinates with the stream, where numbers have 32 bits.
+"""Move the origin of standardized coordinates of 32 bits with the stream.
 
 Numbers of 32 bits cannot resolve points far from the origin. If the estimate is far from the origin in its standard
 deviations, the origin is moved there, and all standardized values are shifted. Spreads remain, because their relative

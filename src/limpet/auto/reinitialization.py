@@ -1,4 +1,4 @@
-"""Re-initialization after lock-out: detect a new regime among rejected points, and fit the latest points.
+"""Re-initialization after lock-out: detect a new regime and fit it.
 
 The evidence is a cumulative sum of the log-likelihood ratio of "most points are rejected" to "the usual share of points
 is rejected". While it is above zero, a new regime may have started. It is accepted after enough rejected points, if
@@ -129,12 +129,12 @@ def make_reinit_kernels(layout: Layout, K: int, d: int, profile: MemoryProfile) 
 
 
 def missing_sentinel(profile: MemoryProfile) -> float:
-    """Return the value of a missing coordinate in the ring buffer: states never hold NaN."""
+    """Return the value of a missing coordinate in the ring buffer."""
     return float(np.finfo(np.float32).min) if profile.is_float32 else float(MISSING_SENTINEL)
 
 
 def n_recent(layout: Layout, theta: Vector, profile: MemoryProfile = FULL) -> int:
-    """Return how many latest points to check: since the evidence was zero, or all stored ones."""
+    """Return how many latest points a re-initialization uses."""
     return (
         min(int(layout.view(theta, "reinitialization")[POINTS_SINCE_ZERO]), profile.ring_points) or profile.ring_points
     )
@@ -149,14 +149,14 @@ def recent_points(layout: Layout, theta: Vector, n: int, profile: MemoryProfile 
 
 
 def impute_missing(points: Vector, mean: Vector, deviation: Vector) -> None:
-    """Impute a variable without any value by its old mean, alternating one deviation above and below."""
+    """Impute a variable without any value by its old mean and deviation."""
     unobserved = np.isnan(points).all(axis=0)
     points[::2, unobserved] = (mean + deviation)[unobserved]
     points[1::2, unobserved] = (mean - deviation)[unobserved]
 
 
 def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vector) -> bool:
-    """Return whether the rejected points are many, or in one place of the width of a component.
+    """Return whether rejected points are many, or in one place.
 
     The higher the contamination, the more points are required.
     """
@@ -172,7 +172,7 @@ def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vect
 
 
 def improves_likelihood(old: Vector, new: Vector) -> bool:
-    """Return whether the new fit is clearly more likely, also without the points of largest gain."""
+    """Return whether the new fit is clearly more likely, for most points."""
     gains = np.sort(np.clip(old - new, -MAX_POINT_GAIN_NATS, MAX_POINT_GAIN_NATS))
     return bool(gains[: int(len(gains) * (1.0 - TRIMMED_GAIN_SHARE))].sum() > GAIN_THRESHOLD_NATS)
 

@@ -1,4 +1,4 @@
-"""Residual diagnostics: autocorrelation of residuals and of their absolute values.
+"""Residual diagnostics: autocorrelation of residuals and absolute values.
 
 The false-alarm rate holds for exchangeable residuals. Three autocorrelations of each coordinate are estimated, of
 values clipped at three standard deviations: of the residual at lag 1 and at lag `LONG_LAG`, of its absolute value at
@@ -84,7 +84,7 @@ def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
 
 
 def reset_after_change(state: Vector, variable: int, ratio: float) -> None:
-    """Ignore the next residuals after a change, and rescale the moments of a variable.
+    """Ignore the next residuals after a change, and rescale the moments.
 
     ratio: of the new spread of the variable to the old one.
     """
@@ -97,14 +97,14 @@ def reset_after_change(state: Vector, variable: int, ratio: float) -> None:
 
 @dataclass(frozen=True)
 class AutocorrelationReport:
-    """Autocorrelations of residuals: at lag 1, at `LONG_LAG`, and of absolute values at lag 1."""
+    """Autocorrelations of residuals, and of absolute values at lag 1."""
 
     lag_1: float
     long_lag: float
     abs_lag_1: float
 
     def advice(self, lags: int = 0, season: int = 0) -> str | None:
-        """Return advice for a variable, None if no autocorrelation is left. lags, season: current settings.
+        """Return advice for a variable, None if no autocorrelation is left.
 
         >>> AutocorrelationReport(0.01, 0.02, 0.03).advice() is None
         True

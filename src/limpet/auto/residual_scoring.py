@@ -1,4 +1,4 @@
-"""Score the residual after removing season and autocorrelation; update change score and diagnostics.
+"""Score the residual after season and autocorrelation; update diagnostics.
 
 The residual of each point has a separate density scorer. The model of season and autocorrelation, the change score and
 the residual diagnostics learn from each point. The compact memory profile omits all of them.
@@ -24,7 +24,7 @@ RESIDUAL_SCORE_SHARE = 0.25  # of the score
 
 @dataclass(frozen=True, eq=False)
 class ResidualScorer:
-    """Compiled functions; `point` and `residual` have d numbers, `work` is a separate workspace."""
+    """Compiled functions; `point` and `residual` have d numbers."""
 
     scorer: DensityScorer
     share: float

@@ -1,4 +1,4 @@
-"""Season and autoregression: predict each coordinate from a seasonal profile and its last values.
+"""Season and autoregression: predict each coordinate from its past.
 
 theta has, for each coordinate: the seasonal profile (one mean per slot), the last p values without their season, the
 linear regression of a value on them (`limpet.models.LinearRegression`: robust stochastic gradient descent in
@@ -162,7 +162,7 @@ def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) ->
 
 
 def init_regression(layout: Layout, theta: Vector, points: Vector, lags: int) -> Vector:
-    """Fit the coefficients by least squares on the deseasonalized points; return their residuals."""
+    """Fit the coefficients by least squares; return the residuals."""
     n, d = points.shape
     residuals = np.full_like(points, np.nan)
     parts = make_regression_layout(lags)

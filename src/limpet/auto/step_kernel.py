@@ -1,4 +1,4 @@
-"""Step of the automatic learner: two density scorers, the expert ensemble, re-initialization."""
+"""Step of the automatic learner: scorers, ensemble, re-initialization."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def make_auto_kernels(
 
     @kernel
     def standardize_point(theta: Vector, y: Vector, work: Vector, n_missing: int) -> float:
-        """Standardize and deseasonalize the point; return the logarithm of the unit of its density."""
+        """Standardize and deseasonalize a point; return the log unit of its density."""
         origin = theta[reference : reference + float64_slots].view(np.float64)
         scales = theta[scale : scale + float64_slots].view(np.float64)
         unit = 1.0 * theta[log_scale]

@@ -1,4 +1,4 @@
-"""Automatic learner with its decisions, compiled for one type of stream (plain: `core.algorithm`)."""
+"""Automatic learner with its decisions, compiled for one type of stream."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def make_auto_stream_kernels(
 
     @kernel
     def finish_compact(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
-        """Move the origin if necessary, and take the change score from the change detector."""
+        """Move the origin if necessary, and compute the change score."""
         for i in range(d):
             shift = recentering_offset(theta, i, work[detector_work_offset:])
             if shift != 0.0:
@@ -255,7 +255,10 @@ def make_auto_stream_kernels(
     def process_point(
         state: Vector, y: Vector, settings: Vector, threshold: float, work: Vector, results: Vector, is_buffered: bool
     ) -> int:
-        """Process any row and return its outcome. threshold: from the settings, read once for all rows."""
+        """Process any row and return its outcome.
+
+        threshold: from the settings, read once for all rows.
+        """
         theta = state[HEADER_SIZE:theta_end].view(dtype)
         n_missing = count_missing(y)
         if n_missing < 0:

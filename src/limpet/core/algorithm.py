@@ -30,7 +30,9 @@ MAX_ABS_VALUE = 1e150  # squares of larger numbers overflow: they count as infin
 
 
 class Outcome(IntFlag):
-    """What happened to a point. `Trace.outcomes` holds one per row, the database of the server one per point.
+    """What happened to a point: one flag per row in `Trace.outcomes`.
+
+    The database of the server stores the same flags.
 
     >>> Outcome(9)
     <Outcome.REJECTED|ANOMALY: 9>
@@ -71,7 +73,7 @@ OUTCOME_MASK = OUTCOME_REJECTED | OUTCOME_INVALID | OUTCOME_BUFFERED
 
 @dataclass(frozen=True, eq=False)
 class StepKernels:
-    """Kernels of one step of Algorithm 1, for the entry points here and in `batched_algorithm`."""
+    """Kernels of one step of Algorithm 1, for the entry points of streams."""
 
     count_missing: Callable[[Vector], int]
     """(y) → number of NaN coordinates, −1 for an invalid point; also for use from Python."""
@@ -242,7 +244,7 @@ def make_stream_kernels(
 
     @kernel
     def update_or_nan(buffer: Vector, y: Vector) -> float:
-        """Return the score of a point that was accepted and needs no message, NaN otherwise.
+        """Return the score of an accepted point without message, NaN otherwise.
 
         The last two entries of the workspace hold outcome and score. An invalid point is not counted.
         """

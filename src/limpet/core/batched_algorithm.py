@@ -94,7 +94,7 @@ def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float
 
 
 def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any], ...]:
-    """Return `first_incomplete`, `mark_incomplete` and `buffer_points` of `BatchedKernels`."""
+    """Return the entry points of `BatchedKernels` that check and buffer points."""
     count_missing, stamp = step_kernels.count_missing, step_kernels.stamp
 
     def first_incomplete(points):  # type: ignore[no-untyped-def]
@@ -132,7 +132,10 @@ def make_grid_kernels(
 def make_lane_kernel(
     kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
 ) -> tuple[int, Callable[..., Any]]:
-    """Return the block size and `run_lanes`; n_settings: per stream, 0 if all have the same."""
+    """Return the block size and `run_lanes`.
+
+    n_settings: per stream, 0 if all streams have the same.
+    """
     step_kernels = make_step_kernels(kernels, norm, rule)
     evaluate_point, apply_update, stamp = step_kernels.evaluate_point, step_kernels.apply_update, step_kernels.stamp
     width, theta_size = kernels.width, kernels.layout.size

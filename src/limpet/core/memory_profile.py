@@ -64,7 +64,7 @@ class MemoryProfile:
 
     @property
     def max_count(self) -> int:
-        """Count at which all counts are halved, so that no state looks as if it held a NaN."""
+        """Count at which all counts are halved, so that no state looks like NaN."""
         return 2**14 + 2**13 if self.is_float32 else 2**30
 
     def float64_slots(self, n: int) -> int:
@@ -119,7 +119,7 @@ COMPACT = MemoryProfile(
 
 
 def profile_for(sizes: MemoryProfile, K: int) -> MemoryProfile:
-    """Return the profile with a ring buffer large enough to fit a mixture of K components."""
+    """Return the profile with a ring buffer large enough for K components."""
     return replace(sizes, ring_points=max(sizes.ring_points, MIN_POINTS_PER_COMPONENT * K))
 
 

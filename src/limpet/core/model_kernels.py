@@ -15,7 +15,9 @@ AdvanceKernel = Callable[[Vector, Vector, Vector, Vector, float, bool], None]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelKernels:
-    """Functions of one model for Algorithm 1. All but the initializations are kernels on flat vectors.
+    """Functions of one model for Algorithm 1: kernels on flat vectors.
+
+    The initializations are plain functions.
 
     theta: the parameters. y: the point, `width` numbers. hyper: hyperparameters. work: the workspace.
     missing: whether some (not all) of the point's coordinates are NaN.
@@ -70,7 +72,7 @@ class ModelKernels:
 
 @kernel
 def gradient_step(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
-    """Apply θ ← θ − ρH, for a model whose `evaluate` stores H in the first entries of `work`."""
+    """Apply θ ← θ − ρH, for a model whose `evaluate` stores H in `work`."""
     for i in range(len(theta)):
         theta[i] -= rho * work[i]
 

@@ -18,7 +18,7 @@ MAX_WAIT_FACTOR = 10  # times n_init: points after which one value suffices
 
 @kernel
 def n_values_required(state: Vector, n_init: int) -> int:
-    """Return how many values of a variable the initialization requires; 1 after a long wait."""
+    """Return how many values of a variable the initialization requires."""
     is_waiting = state[N_SEEN] - state[N_INVALID] < MAX_WAIT_FACTOR * n_init
     return min(MIN_VALUES_PER_VARIABLE, n_init) if is_waiting else 1
 
@@ -35,7 +35,7 @@ def n_values_buffered(start: Vector, n_buffered: int, variable: int) -> int:
 
 @kernel
 def buffer_point(state: Vector, start: Vector, y: Vector, missing: int, buffers_missing: bool) -> bool:
-    """Store a point in the buffer `start` (n_init, width); return whether the model can be initialized.
+    """Store a point in the buffer; return whether the model can be initialized.
 
     missing: the number of NaN coordinates, −1 for an invalid point. buffers_missing: whether invalid points are
     buffered as missing, because time passes with them.
@@ -65,12 +65,12 @@ def buffer_point(state: Vector, start: Vector, y: Vector, missing: int, buffers_
 
 
 def started_marker(n_seen: Any, n_invalid: Any, n_init: int) -> Any:
-    """Return N_BUFFERED of a started model (see `core.state`), for one stream or arrays."""
+    """Return N_BUFFERED of a started model, for one stream or arrays."""
     return -1.0 - np.maximum(n_seen - n_invalid - n_init, 0.0)
 
 
 def make_buffer_kernel(count_missing: Callable[[Vector], int]) -> Callable[..., Any]:
-    """Return an entry point that buffers points of many streams that have not started.
+    """Return an entry point that buffers points of streams before their start.
 
     (states, start_buffers, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing,
     n_processed, is_ready): see `BatchedKernels` for the schedule. Stream s buffers its points in

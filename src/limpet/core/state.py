@@ -116,7 +116,7 @@ class StreamBuffer:
 
 
 class StreamBufferView(StreamBuffer):
-    """Buffer of a stream of a fleet: views of its rows of states and of start buffers."""
+    """Buffer of a stream of a fleet: views of its rows."""
 
     def __init__(self, template: StreamBuffer, row: Vector, start: Vector) -> None:
         self.vector = np.zeros(0)  # not contiguous

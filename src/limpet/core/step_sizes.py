@@ -22,7 +22,7 @@ from limpet.core.state import Vector
 
 @kernel
 def polynomial_decay(t: float, parameters: Vector) -> float:
-    """Return scale · (t + shift)^(−power), at most 1; t counts valid points, this one included."""
+    """Return scale · (t + shift)^(−power), at most 1; t counts valid points."""
     scale, shift, power = parameters[0], parameters[1], parameters[2]
     if all_lanes(power == 0.0):
         return scale
@@ -33,7 +33,7 @@ def polynomial_decay(t: float, parameters: Vector) -> float:
 
 
 class StepSize(ABC):
-    """Base class of step sizes. A subclass is a frozen dataclass, registered by name as models are."""
+    """Base class of step sizes: frozen dataclasses, registered by name."""
 
     rule: ClassVar[Callable[[float, Vector], float]] = staticmethod(polynomial_decay)
 
@@ -95,7 +95,10 @@ class InverseTime(StepSize):
 
 @dataclass(frozen=True)
 class PolynomialDecay(StepSize):
-    """ρ_t = scale · (t + t0)^(−power), as in Cappé and Moulines (2009); converges for ½ < power ≤ 1."""
+    """ρ_t = scale · (t + t0)^(−power); converges for ½ < power ≤ 1.
+
+    As in Cappé and Moulines (2009).
+    """
 
     power: float = 0.6
     t0: float = 0.0

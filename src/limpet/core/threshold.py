@@ -9,7 +9,7 @@ from limpet._validation import check_positive
 
 
 def chi_square_tail(x: float, d: int) -> float:
-    """Return P(X > x) of a chi-square variable with d degrees of freedom, by recurrence in d.
+    """Return P(X > x) of a chi-square variable with d degrees of freedom.
 
     >>> round(chi_square_tail(3.841458820694124, 1), 12), round(chi_square_tail(5.991464547107979, 2), 12)
     (0.05, 0.05)
@@ -28,7 +28,7 @@ def chi_square_tail(x: float, d: int) -> float:
 
 @cache
 def gamma_for_rate(rate: float, d: int) -> float:
-    """Return the γ, in sd, that a d-dimensional Gaussian point exceeds with this probability.
+    """Return the γ, in sd, that a d-dimensional Gaussian point exceeds at a rate.
 
     >>> round(gamma_for_rate(1e-4, 1), 4), round(gamma_for_rate(1e-4, 3), 4)
     (3.8906, 4.5943)

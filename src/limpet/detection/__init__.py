@@ -16,7 +16,7 @@ __all__ = ["Alarm", "ChangeDetector", "ChangeReport", "log_threshold", "make_cha
 
 
 def __getattr__(name: str) -> Any:
-    """Import the change detector when it is first used: readers of alarms need no kernels."""
+    """Import the change detector when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'limpet.detection' has no attribute {name!r}")
     return getattr(

@@ -1,4 +1,4 @@
-"""The anomaly rule: a p-value of the surprise at a point, and the decision at the false-alarm rate `far`.
+"""The anomaly rule: a p-value of the surprise, compared with the rate `far`.
 
 A point is an anomaly if its p-value is at most `far` and it is also far from the current estimate: further than a
 Gaussian point is at the rate 10·far (`is_anomaly`). The alarm is raised at the first of consecutive anomalies
@@ -111,7 +111,7 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def find_tail_bin(tree: Counts, total: float, min_count: float) -> int:
-        """Return the highest bin from which on at least `min_count` surprises are counted."""
+        """Return the highest bin with at least `min_count` surprises from it on."""
         index = n_bins - 1
         while index > 0 and total - fenwick_prefix_sum(tree, index) < min_count:
             index -= 1
@@ -143,7 +143,7 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def is_within_promise(tally: Counts, far: float) -> bool:
-        """Return whether the number of anomalies is within the promised rate plus a margin."""
+        """Return whether the number of anomalies is within the promised rate."""
         return tally[N_ANOMALIES] <= MAX_EXCESS_ANOMALIES + far * tally[N_COUNTED]
 
     @kernel
@@ -196,7 +196,7 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
 
 def min_anomaly_distance(far: float, d: int) -> float:
-    """Return the distance from the estimate in sd beyond which a point of d variables can be an anomaly."""
+    """Return the distance in sd beyond which a point can be an anomaly."""
     return gamma_for_rate(min(DISTANCE_RATE_FACTOR * far, 0.5), d)
 
 
@@ -208,7 +208,10 @@ def is_anomaly(p: float, squared_distance: float, far: float, min_squared_distan
 
 @kernel
 def starts_run(theta: Vector, in_anomaly_offset: int, anomalous: bool) -> bool:
-    """Return whether a point is the first of consecutive anomalies, the one at which the alarm is raised."""
+    """Return whether a point is the first of consecutive anomalies.
+
+    The alarm is raised at this point.
+    """
     starts = anomalous and theta[in_anomaly_offset] == 0.0
     theta[in_anomaly_offset] = 1.0 if anomalous else 0.0
     return starts

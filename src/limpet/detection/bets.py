@@ -1,4 +1,4 @@
-"""Bets against exchangeability: the pay-off of a point's rank under thirteen alternatives.
+"""Bets against exchangeability: pay-off of a rank under 13 alternatives.
 
 A bet is a density ratio of normal distributions: a level shifted by ±δ, or a spread times s. It pays on cells of the
 normal score of the point's rank, and on whether the point is extreme; its mean is exactly 1 under exchangeability.
@@ -25,7 +25,7 @@ MIN_EXTREME_PROBABILITY = 0.02  # of a wider spread, for any distribution
 
 @dataclass(frozen=True, eq=False)
 class BettingTable:
-    """Tables of the bets: shifts up, shifts down, wider and narrower spreads, from these indices on."""
+    """Tables of the bets, shifts up first, then down, wider and narrower."""
 
     first_down: int
     first_widening: int

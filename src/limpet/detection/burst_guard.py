@@ -1,4 +1,4 @@
-"""Burst guard: limit the pay-off of bets on a few scattered outliers, which are no new regime.
+"""Burst guard: limit the pay-off of bets on a few scattered outliers.
 
 An extreme point counts for a shift of the level only as far as it agrees with earlier extreme points on the same side,
 not at all while extreme points are on both sides, and for a wider spread only after more than eight of them. Limits
@@ -45,7 +45,7 @@ SHOULDER_THRESHOLD_SD = 2.0  # within a burst, inliers beyond may belong to it
 
 @kernel
 def cluster_log_ratio(channel: Vector, cluster: int, r: float) -> float:
-    """Return the log-likelihood ratio that the extreme point r belongs to its cluster; update it."""
+    """Return the log-likelihood ratio that r belongs to its cluster; update it."""
     m, now = channel[cluster], channel[N_SEEN]
     if m == 0.0 or now - channel[cluster + 2] > CLUSTER_EXPIRY_POINTS:
         channel[cluster], channel[cluster + 1], channel[cluster + 2] = 1.0, r, now

@@ -1,4 +1,4 @@
-"""The change rule: a change detector with a promised false-alarm rate, for any distribution of the points.
+"""The change rule: a detector with a promised false-alarm rate.
 
 Each channel (a variable, or the radius of all) ranks a point among all earlier ones since the last change (`ranks`).
 Without a change the ranks are independent and uniform for any distribution, so every bet e on them (`bets`) has mean 1,

@@ -94,7 +94,7 @@ def make_e_process(profile: MemoryProfile) -> EProcess:
 
     @kernel
     def pay_inlier(channel: Vector, r: float, u: float, pay: Vector) -> None:
-        """Compute the pay-off of a point that is not extreme, and add it to the reference."""
+        """Compute the pay-off of a point that is not extreme; add it to the ranks."""
         counts, b = channel[counts_offset:ring_offset].view(count_dtype), bin_index(r)
         if (channel[IS_DEGENERATE] == 0.0) if is_full else not is_single_bin(counts, b):
             cell = score_cell(rank(counts, b, u))
@@ -114,7 +114,7 @@ def make_e_process(profile: MemoryProfile) -> EProcess:
 
     @kernel
     def update_wealth_with_ages(channel: Vector, pay: Vector, weights: Vector) -> None:
-        """Apply R ← (1 + R)·e to every bet, and the same weighted by age; the first ones in lanes."""
+        """Apply R ← (1 + R)·e to every bet, and the same weighted by age."""
         wealth, paid = load_lanes(channel, wealth_offset), load_lanes(pay, 0)
         store_lanes(channel, aged_wealth_offset, (load_lanes(channel, aged_wealth_offset) + wealth) * paid)
         store_lanes(channel, wealth_offset, (wealth + load_lanes(weights, 0)) * paid)

@@ -91,7 +91,7 @@ def recent_values(channel: Vector, n: int, profile: MemoryProfile = FULL) -> Vec
 
 
 def effect_size(channel: Vector, delay: int, profile: MemoryProfile) -> EffectSize:
-    """Return the effect size in a coordinate, from points since the onset in the ring buffer."""
+    """Return the effect size in a coordinate, from points since the onset."""
     present_share = (
         channel[N_SEEN] / (channel[N_SEEN] + channel[N_MISSING]) if profile.is_full else 1.0
     )  # of the points since the onset, approximately

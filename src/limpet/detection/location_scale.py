@@ -16,7 +16,9 @@ MIN_RELATIVE_SPREAD, MIN_ABSOLUTE_SPREAD = (
 
 @kernel
 def median_mad(values: Vector, n: int) -> tuple[float, float, bool]:
-    """Return median, 1.4826·MAD, and whether the values are constant; overwrites the values.
+    """Return median, 1.4826·MAD, and whether the values are constant.
+
+    Overwrites the values.
 
     If more than half of the numbers are equal, the 80 % quantile of the deviations replaces the MAD; if that is 0 too,
     a minimum relative to the center.

@@ -1,4 +1,4 @@
-"""Prewhitening: residuals of standardized points after removing lag-1 autocorrelation.
+"""Prewhitening: residuals after removing lag-1 autocorrelation.
 
     z = (x − center) / spread,    r = (z − φ·z₋) / √(1 − φ²),  re-standardized by median and MAD.
 
@@ -97,7 +97,7 @@ def estimate_phi(channel: Vector) -> float:
 
 @kernel
 def compute_residual(channel: Vector, z: float, phi: float) -> float:
-    """Return the residual of a point, and store the value from which the next one is predicted."""
+    """Return the residual of a point; store the next predictor."""
     predicted = phi * channel[PREDICTED_FROM]
     r = z - predicted
     if phi != 0.0 or channel[RESIDUAL_CENTER] != 0.0 or channel[RESIDUAL_SPREAD] != 1.0:  # else r is unchanged
@@ -108,7 +108,7 @@ def compute_residual(channel: Vector, z: float, phi: float) -> float:
 
 @kernel
 def compute_ring_residuals(channel: Vector, out: Vector) -> None:
-    """Compute residuals of the points in the ring buffer, oldest first, with the current φ."""
+    """Compute residuals of the points in the ring buffer, oldest first."""
     channel[PREDICTED_FROM] = 0.0
     for j in range(WARMUP_POINTS):
         out[j] = compute_residual(channel, ring_value(channel, j), channel[PHI])
@@ -165,7 +165,7 @@ def median_step(channel: Vector, lag: int, workspace: Vector) -> float:
 
 @kernel
 def is_unsettled(channel: Vector, workspace: Vector) -> bool:
-    """Return whether the level changed within the ring buffer, which inflates φ from pairs.
+    """Return whether the level changed within the ring buffer.
 
     Steps are not affected: over two points they are √(1 + φ) times those over one.
     """
@@ -178,7 +178,7 @@ def is_unsettled(channel: Vector, workspace: Vector) -> bool:
 
 @kernel
 def start_reference(channel: Vector, workspace: Vector, whiten: bool) -> bool:
-    """Estimate center, spread, φ and reference from the ring buffer at the end of the warm-up.
+    """Estimate center, spread, φ and reference at the end of the warm-up.
 
     Return False, and wait for more points, if these have not settled.
     """

@@ -1,4 +1,4 @@
-"""Ranks of a point among all earlier ones that were not extreme, from a histogram.
+"""Ranks of a point among all earlier ones that were not extreme.
 
 The counts are cumulated in two levels, so that reading a rank and adding a point take a few additions without a branch.
 Among points of the same bin the order is random, which makes the ranks exactly uniform for any distribution, with or
@@ -35,7 +35,10 @@ FLOAT32_COUNTER_PERIOD = 2.0**24  # of the counter in numbers of 32 bits
 
 @kernel
 def draw_uniform(state: Vector, offset: int, is_float32: bool) -> float:
-    """Return the next random number in [0, 1): SplitMix64 of the counter (Steele, Lea and Flood, 2014)."""
+    """Return the next random number in [0, 1): SplitMix64 of the counter.
+
+    Steele, Lea and Flood (2014).
+    """
     count = state[offset + RANDOM_COUNTER] + 1.0
     if is_float32:
         count = count if count < FLOAT32_COUNTER_PERIOD else 1.0

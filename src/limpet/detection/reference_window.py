@@ -1,4 +1,4 @@
-"""Reference of a channel: center, spread and residuals, from its ring buffer or from the model."""
+"""Reference of a channel: center, spread and residuals."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def reference_from_ring(profile: MemoryProfile, d: int, whiten: bool) -> Referen
 def reference_from_model(
     profile: MemoryProfile, d: int, whiten: bool, location_scale: LocationScale
 ) -> ReferenceKernels:
-    """Return functions that take center and spread from the model: location_scale(state, i, work).
+    """Return functions that take center and spread from the model.
 
     φ is the average of products over that of squares. It is checked periodically while the evidence is negligible, and
     the reference is cleared when φ is switched on or off.

@@ -1,4 +1,4 @@
-"""Inflate the alarm threshold when the evidence has heavier tails than exchangeability implies.
+"""Inflate the alarm threshold when the evidence has heavy tails.
 
 For exchangeable points, peaks of log M above a level u₀ exceed it by an exponential amount of mean 1. Volatility
 clusters, long memory or a season make the tail heavier, and false alarms many times as frequent. Therefore the mean

@@ -1,4 +1,4 @@
-"""Execution engine of `Detector`: runs the kernels, and handles changes and re-initializations."""
+"""Execution engine of `Detector`: kernels, changes, re-initializations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REINIT_COUNT_POINTS = 12.0  # effective sample size of re-initialized experts
 
 
 class AutoEngine(Engine):
-    """Automatic learner with its decisions on one stream of points of `width` numbers."""
+    """Automatic learner with its decisions on one stream."""
 
     model: GaussianMixture
     self_recovering = True
@@ -157,7 +157,7 @@ class AutoEngine(Engine):
         )
 
     def _handle_event(self, outcome: int) -> Alarm | None:
-        """Handle what kernels leave to Python: re-initialize, and return the alarm of a change."""
+        """Handle what kernels leave to Python; return the alarm of a change."""
         if outcome & OUTCOME_NEEDS_REINIT:
             self._reinitialize()
         if outcome & OUTCOME_CHANGE:
@@ -178,7 +178,7 @@ class AutoEngine(Engine):
         return None
 
     def _reset_residual_model(self) -> None:
-        """Reset the residual model after a change: keep φ, with a small effective sample size."""
+        """Reset the residual model after a change; keep φ."""
         layout, theta = self.layout, self.buffer.theta
         if not self.profile.is_full:
             return
@@ -279,7 +279,7 @@ class AutoEngine(Engine):
         self.kernels.run(state, points, self.buffer.settings, self.buffer.work, *no_output, True)
 
     def _assessment_state(self) -> Vector:
-        """Return a copy of the state; before the start, initialized from the points so far."""
+        """Return a copy of the state, initialized before the start."""
         state = self._scoring_state()
         if not self.started:
             self._learn_buffered(state, self._buffered_points(self._buffered_so_far()))
@@ -307,14 +307,14 @@ class AutoEngine(Engine):
         return scores
 
     def log_evidence_margin(self) -> float:
-        """Return the log-evidence for a change minus the limit at which an alarm is raised."""
+        """Return the log-evidence for a change minus the limit of an alarm."""
         if not self.started:
             return -math.inf
         with announce_compilation(self.title):
             return float(self.kernels.log_evidence_margin(self.buffer.state, self.buffer.settings))
 
     def fast_path(self) -> FastPath:
-        """Return functions for single points in a fixed buffer; see `result_of_last_update`."""
+        """Return functions for single points in a fixed buffer."""
         buffer, row = self.buffer, self._row
         score_and_p_value = np.zeros(2)  # score, p-value
         update_call = (
@@ -340,7 +340,7 @@ class AutoEngine(Engine):
             )
 
     def estimate(self, name: str) -> Vector:
-        """Return `weights`, `means` or `covariances` of the statistics averaged over experts by trust."""
+        """Return `weights`, `means` or `covariances`, averaged over experts."""
         theta = self.theta()
         estimate, scale = self._standardized_estimate(theta, name), self.layout.view(theta, "scale").view(np.float64)
         if name == "means":
@@ -367,7 +367,7 @@ class AutoEngine(Engine):
         return np.asarray(np.einsum("ek,ekij->kij", shares / weights, values + off[..., :, None] * off[..., None, :]))
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
-        """Return the fast path for one point: `run` on a fixed row; see `result_of_last_update`."""
+        """Return the fast path for one point: `run` on a fixed row."""
         row, buffer = self._row, self.buffer
         arguments = (row, buffer.settings, buffer.work, self._results, self._outcomes, np.empty((0, 0)), False)
         with announce_compilation(self.title):

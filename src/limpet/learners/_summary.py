@@ -18,7 +18,7 @@ MIN_EXCESS_ALARMS, EXCESS_ALARM_FACTOR = 5.0, 3.0  # more change alarms than 5 +
 
 
 def format_summary(engine: AutoEngine) -> str:
-    """Return a few lines: points, estimate, parameters, alarms, and whether the false-alarm rate should hold."""
+    """Return a few lines: points, estimate, alarms, and the false-alarm rate."""
     header = engine.buffer.header
     n_seen, n_rejected, n_invalid = (int(header[index]) for index in (N_SEEN, N_REJECTED, N_INVALID))
     lines = [f"{plural(n_seen, 'point')}, {n_rejected:,} rejected as outliers, {n_invalid:,} invalid"]
@@ -60,7 +60,7 @@ def format_summary(engine: AutoEngine) -> str:
 
 
 def fitted_params(engine: AutoEngine) -> dict[str, float]:
-    """Return γ in standard deviations, contamination and tail scale M of the stream, and ρ."""
+    """Return γ in standard deviations, contamination, tail scale M, and ρ."""
     layout, theta = engine.layout, engine.theta()
     trust, tail = layout.view(theta, "trust"), float(layout.view(theta, "tail_scale_squared")[0])
     gamma = math.sqrt(engine.buffer.settings[0])

@@ -1,4 +1,4 @@
-"""Initialize mixtures from few points, some of which may be outliers, for one stream or many."""
+"""Initialize mixtures from few points, some of which may be outliers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def init_mixtures(
     is_standardized: bool,
     seed: int,
 ) -> None:
-    """Fill each row of thetas (m, size) from its first points (m, n, d), NaN where missing.
+    """Fill each row of thetas (m, size) from its first points (m, n, d).
 
     Location and scale are estimated from the points (if `is_standardized`); isolated far points are screened out; the
     rest is fitted by trimmed EM.
@@ -54,7 +54,7 @@ def fit_mixtures(
     seed: int,
     default_variance: float = 1.0,
 ) -> Vector:
-    """Return [ weights | components ] of m trimmed fits to the trusted points (m, n, d).
+    """Return [ weights | components ] of m trimmed fits to the trusted points.
 
     center: (m or 1, d), imputed for missing values. default_variance: of a variable with a single distinct value, in
     standardized units.

@@ -78,7 +78,7 @@ def make_mixture_kernels(
     is_prestandardized: bool = False,
     handles_missing: bool = True,
 ) -> MixtureKernels:
-    """Return the functions of Algorithm 1 for a mixture of K components in d dimensions.
+    """Return the functions of Algorithm 1 for a mixture of K components.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def make_mixture_kernels(
 
     @kernel
     def compute_densities(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> tuple[float, float]:
-        """Store weighted densities and distances in `work`: the responsibilities r are share/total."""
+        """Store weighted densities and distances; responsibilities are share/total."""
         log_normalizer_sum = d * log_normalizer if is_prestandardized else theta[log_normalizer_offset]
         for i in range(d):
             work[point + i] = (
@@ -191,7 +191,7 @@ def make_mixture_kernels(
 
     @kernel
     def mean(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        """Return ‖ŝ2 − s̄2‖² over the mean statistics of all components, in units of the data."""
+        """Return ‖ŝ2 − s̄2‖² over the mean statistics, in units of the data."""
         result = 0.0
         for k in range(K):
             w, r = theta[weights + k], work[share + k] * work[inverse]
@@ -215,7 +215,7 @@ def make_mixture_kernels(
 
     @kernel
     def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
-        """Apply ŝ ← ŝ − ρ(ŝ − s̄(y)), centered: component k moves by a = ρr/s1' towards the point."""
+        """Apply ŝ ← ŝ − ρ(ŝ − s̄(y)): component k moves by a = ρr/s1' to the point."""
         if K == 1:
             component_advance(theta, components, work, imputed if missing else point, d, rho, missing)
             return

@@ -1,4 +1,4 @@
-"""Screen the first points of a stream: discard isolated points far from the median."""
+"""Screen the first points of a stream: discard isolated far points."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class StandardizedStart(NamedTuple):
 
 @cache
 def make_standardize_kernel() -> Callable[..., Any]:
-    """Compile (points (m, n, d), max_spreads, K, majority, *StandardizedStart, values (n,))."""
+    """Compile the loop of `standardize_and_screen`.
+
+    (points (m, n, d), max_spreads, K, majority, *StandardizedStart, values (n,)).
+    """
     stamp = source_fingerprint([median_mad, log])
 
     def standardize_all(points, max_spreads, K, majority, reference, scale, log_scale, out, trusted, n_trusted, values):  # type: ignore[no-untyped-def]

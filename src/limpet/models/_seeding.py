@@ -1,4 +1,4 @@
-"""Seeds of mixture components for fits to few points, and the workspace of these fits."""
+"""Seeds of mixture components for fits to few points, and their workspace."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def draw_random_numbers(K: int, seed: int) -> Vector:
 def draw_seed(
     fit: Vector, k: int, uniform: float, points: Vector, trusted: BoolArray, K: int, size: int, workspace: EMWorkspace
 ) -> int:
-    """Return the index of a point for component k, drawn by its distance from previous seeds.
+    """Return the index of a point for component k, drawn by distance.
 
     The probability grows with the squared distance up to the median: the farthest point, most likely an outlier, is no
     more likely than others. uniform: a random number from 0 to 1.
@@ -122,7 +122,7 @@ def draw_seed(
 
 @kernel
 def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
-    """Return whether seeding s, of `width` numbers, differs from all seedings before it."""
+    """Return whether seeding s differs from all seedings before it."""
     for earlier in range(s):
         n_equal = 0
         while n_equal < width and seeds[earlier * width + n_equal] == seeds[s * width + n_equal]:
@@ -134,7 +134,10 @@ def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
 
 @cache
 def quantile_seeds() -> Callable[..., Any]:
-    """Compile (points (m, n, d), trusted (m, n), K, axis_seeds (m, d, K, d), values (n,))."""
+    """Compile the loop of `equidistant_seeds`.
+
+    (points (m, n, d), trusted (m, n), K, axis_seeds (m, d, K, d), values (n,)).
+    """
     stamp = source_fingerprint([median, quantile_of_sorted])
 
     def fill_axis_seeds(points, trusted, K, axis_seeds, values):  # type: ignore[no-untyped-def]
@@ -157,7 +160,7 @@ def quantile_seeds() -> Callable[..., Any]:
 
 
 def equidistant_seeds(points: Vector, trusted: BoolArray, K: int) -> Vector:
-    """Return (m, d, K, d) seeds: for each coordinate K quantiles, at the median of the others.
+    """Return (m, d, K, d) seeds: K quantiles of each coordinate, others at medians.
 
     Groups that differ in a single coordinate are lost among distances in many. With few points no seeds are returned,
     because some coordinate always seems to separate groups.

@@ -1,4 +1,4 @@
-"""Standardization: location and scale of each variable, so that neither offsets nor units matter."""
+"""Standardization by location and scale of each variable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_ABS_COORDINATE = 1e30  # in standardized units; coordinates are clipped here
 
 
 def column_medians(points: Vector) -> Vector:
-    """Return the median of each column without NaN, ten times faster than nanmedian if none is NaN.
+    """Return the median of each column without NaN, faster than nanmedian.
 
     >>> column_medians(np.array([[1.0, np.nan], [2.0, 5.0], [9.0, 7.0]]))
     array([2., 6.])
@@ -26,7 +26,7 @@ def column_medians(points: Vector) -> Vector:
 
 
 def fit_location_scale(points: Vector) -> tuple[Vector, Vector]:
-    """Return median and spread of each column; the spread and its square are positive and finite.
+    """Return median and spread of each column, positive and finite.
 
     >>> fit_location_scale(np.array([[1.0], [2.0], [3.0], [4.0], [100.0]]))
     (array([3.]), array([1.4826]))
@@ -54,7 +54,7 @@ def clip_coordinate(x: float) -> float:
 
 @kernel
 def gather_column(points: Vector, n: int, i: int, values: Vector) -> int:
-    """Copy column i of n points without missing values to `values`; return their number."""
+    """Copy column i of n points without missing values; return their number."""
     count = 0
     for t in range(n):
         if points[t, i] == points[t, i]:
@@ -72,7 +72,10 @@ def median(values: Vector, n: int) -> float:
 
 @kernel
 def median_mad(points: Vector, n: int, i: int, values: Vector) -> tuple[float, float, int]:
-    """Return median, 1.4826·MAD and number of values of column i; `values` gets sorted deviations."""
+    """Return median, 1.4826·MAD and number of values of column i.
+
+    `values` gets the sorted deviations.
+    """
     count = gather_column(points, n, i, values)
     center = median(values, count)
     for j in range(count):

@@ -1,4 +1,4 @@
-"""Fits to few points: trimmed EM, which leaves out the least likely points, and plain moments.
+"""Fits to few points: trimmed EM, and plain moments.
 
 A fit is laid out as [ weights (K) | components (K·size) ].
 """
@@ -26,7 +26,7 @@ MIN_SEPARATION_SD = 0.05  # standard deviations
 
 @dataclass(frozen=True, eq=False)
 class TrimmedFit:
-    """Compiled fits of a component family, for any number of components, dimensions and streams.
+    """Compiled fits of a component family, for any numbers and dimensions.
 
     points (m, n, d): standardized. trusted (m, n): the points to fit to. min_variances (m, d): lower bounds of the
     variances that regularize components. best (m, K + K·size): receives the fits.
@@ -46,7 +46,7 @@ class TrimmedFit:
 
 @kernel
 def trim(trusted: BoolArray, observed: Vector, n_trimmed: int, workspace: EMWorkspace) -> float:
-    """Retain the trusted points but those least likely per coordinate; return their log-likelihood."""
+    """Retain the trusted points but the least likely; return their likelihood."""
     retained, log_likelihood, values = workspace.retained, workspace.log_likelihood, workspace.values
     n = len(trusted)
     for t in range(n):
@@ -153,7 +153,7 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
         min_variances: Vector,
         variances: Vector,
     ) -> None:
-        """Shrink components to the pooled variances, most with few points; turn masses into weights."""
+        """Shrink components to pooled variances; turn masses into weights."""
         correction = n_retained - K if n_retained - K > 1.0 else 1.0
         correction = VARIANCE_INFLATION * n_retained / correction  # K means have been fitted
         for i in range(d):

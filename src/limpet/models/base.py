@@ -1,4 +1,4 @@
-"""Model interface: a family of distributions, described by a few settings, for Algorithm 1."""
+"""Model interface: a family of distributions, for Algorithm 1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from limpet.core.threshold import gamma_for_rate
 
 
 class Model(ABC):
-    """Base class of models. A subclass is a frozen dataclass whose fields are its settings.
+    """Base class of models: frozen dataclasses whose fields are their settings.
 
     Subclasses are registered by name (`limpet._registry`), so that a checkpoint can name its model.
     """
@@ -55,11 +55,11 @@ class Model(ABC):
         """Return the estimate `name`, in the units of the data."""
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
-        """Return the expected target of each row of features (n, p); only for supervised models."""
+        """Return the expected target of each row of features (n, p)."""
         raise AttributeError(f"{type(self).__name__} does not predict; regressions do")
 
     def gamma_for_rate(self, rate: float, width: int) -> float:
-        """Return the γ of the whitened norm that a clean point exceeds at this rate (as a Gaussian)."""
+        """Return the γ of the whitened norm that a clean point exceeds at a rate."""
         return gamma_for_rate(rate, width - self.supervised)
 
     def health_message(self, theta: Vector, width: int) -> str | None:

@@ -114,7 +114,7 @@ COMPONENT_BY_COVARIANCE: dict[str, Component] = {"full": FULL_GAUSSIAN, "diagona
 
 @dataclass(frozen=True)
 class GaussianMixture(Mixture):
-    """Mixture of K Gaussians in d dimensions, learned by the online EM algorithm [1]_.
+    """Mixture of K Gaussians in d dimensions, learned by online EM [1]_.
 
     The statistics are ŝ = (s1, s2, s3): running responsibility, responsibility·y and responsibility·yyᵀ of each
     component; weights = s1, means = s2/s1, covariances = s3/s1 − μμᵀ. A NaN in a point of several variables is a
@@ -180,7 +180,7 @@ def standardized_mixture_kernels(covariance: str, K: int, d: int) -> MixtureKern
 
 
 def unpack_positive_definite(packed: Vector, d: int) -> Vector:
-    """Return the covariance L·D·Lᵀ of a packed lower triangle, with a lower bound on the pivots D.
+    """Return the covariance L·D·Lᵀ of a packed triangle, with bounded pivots D.
 
     >>> float(np.linalg.det(unpack_positive_definite(np.array([1.0, 1.0, 1.0]), 2))) > 0  # two collinear variables
     True
@@ -199,7 +199,7 @@ def unpack_positive_definite(packed: Vector, d: int) -> Vector:
 
 @dataclass(frozen=True)
 class PoissonMixture(Mixture):
-    """Mixture of K products of d Poisson distributions, for counts: calls, clicks, errors per hour.
+    """Mixture of K products of d Poisson distributions, for counts.
 
     A point with values other than non-negative integers is invalid; NaN marks a missing count among several. `means`
     are the rates, and the norm `whitened` is in standard deviations (by Anscombe's transform). The penalty acts on

@@ -1,4 +1,4 @@
-"""Penalty R(θ) of the M-step (Eq. 12 of the paper) as a conjugate prior: pseudo-observations."""
+"""Penalty R(θ) of the M-step (Eq. 12 of the paper) as a conjugate prior."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ConjugatePrior:
             raise InvalidInputError(f"penalty.center: must be finite, got {self.center!r}")
 
     def to_vector(self, d: int) -> Vector:
-        """Return [weight, mean, covariance, center (d), scale (d)], NaN for defaults from the data."""
+        """Return [weight, mean, covariance, center (d), scale (d)], NaN for defaults."""
         return np.concatenate(
             [
                 [self.weight, self.mean, self.covariance],

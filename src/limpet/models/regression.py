@@ -1,4 +1,4 @@
-"""Linear and logistic regression by stochastic gradient descent in standardized units.
+"""Linear and logistic regression by stochastic gradient descent.
 
 theta = [ reference (p+1) | scale (p+1) | coefficients (p) | intercept | variance ]
 
@@ -36,7 +36,7 @@ def make_regression_layout(p: int) -> Layout:
 
 
 def init_regression(points: Vector, theta: Vector, scaled_target: bool) -> None:
-    """Initialize reference and scale from the first points; coefficients are 0, so outliers do no harm."""
+    """Initialize reference and scale from the first points, coefficients by 0."""
     p = points.shape[1] - 1
     reference, scale = fit_location_scale(points)
     if not scaled_target:
@@ -58,7 +58,7 @@ def standardize_entry(y: Vector, i: int, theta: Vector, p: int) -> float:
 
 @kernel
 def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
-    """Return b·x + b0; store the standardized features in `work`, their squared length in work[p]."""
+    """Return b·x + b0; store standardized features and their squared length."""
     coef = 2 * p + 2
     result, squared_length = theta[coef + p], 0.0
     for i in range(p):
@@ -72,7 +72,7 @@ def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
 
 @kernel
 def gradient_norm(theta: Vector, hyper: Vector, work: Vector, p: int) -> float:
-    """Return ‖H‖² over coefficients and intercept, H = λb − e·x; the residual e is in work[p + 1]."""
+    """Return ‖H‖² over coefficients and intercept, H = λb − e·x."""
     e = work[p + 1]
     total = e * e
     for i in range(p):
@@ -83,7 +83,10 @@ def gradient_norm(theta: Vector, hyper: Vector, work: Vector, p: int) -> float:
 
 @kernel
 def capped_gradient_step(theta: Vector, hyper: Vector, work: Vector, p: int, rho: float, curvature: float) -> None:
-    """Apply θ ← θ − ρH, with the step capped at 1/(curvature·(1 + |x|²) + λ) to avoid overshooting."""
+    """Apply θ ← θ − ρH, with a step capped to avoid overshooting.
+
+    The cap is 1/(curvature·(1 + |x|²) + λ).
+    """
     coef, e = 2 * p + 2, work[p + 1]
     rho = min(rho, 1.0 / (curvature * (1.0 + work[p]) + hyper[HYPER_L2]))
     for i in range(p):
@@ -135,7 +138,10 @@ def make_regression_kernels(
 
 @dataclass(frozen=True)
 class Regression(Model):
-    """Base class of regressions. l2: the penalty λ on the coefficients, in standardized units."""
+    """Base class of regressions.
+
+    l2: the penalty λ on the coefficients, in standardized units.
+    """
 
     l2: float = 0.0
 
@@ -175,7 +181,7 @@ MIN_NOISE_VARIANCE = 1e-18
 
 @dataclass(frozen=True)
 class LinearRegression(Regression):
-    """Linear regression y = coef·x + intercept + noise by robust stochastic gradient descent.
+    """Linear regression y = coef·x + intercept + noise, robust and online.
 
     The noise variance is estimated with the same step size: `score` is −log p(y | x), and the norm `whitened` is in
     standard deviations of the residual.
@@ -238,7 +244,7 @@ def _linear_regression_kernels(p: int) -> ModelKernels:
 
 @dataclass(frozen=True)
 class LogisticRegression(Regression):
-    """Logistic regression by robust stochastic gradient descent: P(y = 1 | x) = 1/(1 + exp(−coef·x − intercept)).
+    """Logistic regression P(y = 1 | x) = 1/(1 + exp(−coef·x − intercept)).
 
     The target is 0 or 1 (or a bool); a point with any other is invalid. `score` is the log-loss; the norm `whitened`
     is the Pearson residual |y − p|/√(p(1−p)): γ rejects labels that are improbable under the model.

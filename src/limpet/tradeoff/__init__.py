@@ -1,4 +1,4 @@
-"""Theory of SRA as functions: cost and gain of a threshold γ and a step size ρ, and the best ones.
+"""Theory of SRA as functions: cost and gain of a threshold and a step size.
 
 All follows from one inequality, Theorem 2, which :func:`bound` evaluates. The symbols are those of the paper;
 :class:`Constants` explains them. Misprints of the paper are corrected and noted at each function.

@@ -1,4 +1,4 @@
-"""Numerics of the package: checks, bisection, and the tail that a threshold cuts off (Lemma 1)."""
+"""Numerics: checks, bisection, and the tail that a threshold cuts off."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ TAIL_CUTOFF_M = 40.0  # in units of M: from here on exp(-z²/M²) and its tail a
 
 
 def check_gamma(gamma: Any, *, allow_zero: bool = False, require_finite: bool = False) -> FloatArray:
-    """Return the thresholds as an array, 0-d for one number; ``inf`` means no threshold."""
+    """Return the thresholds as an array; ``inf`` means no threshold."""
     values = check_floats("gamma", gamma)
     if np.all(values >= 0.0 if allow_zero else values > 0.0) and not (require_finite and np.any(np.isinf(values))):
         return values
@@ -25,12 +25,12 @@ def check_gamma(gamma: Any, *, allow_zero: bool = False, require_finite: bool = 
 
 
 def match_form(gamma: Gamma, values: Any) -> Gamma:
-    """Return ``values`` in the form of ``gamma``: a float for a float, an array for an array."""
+    """Return ``values`` in the form of ``gamma``: a float or an array."""
     return cast(Gamma, float(values) if np.ndim(gamma) == 0 else np.asarray(values, dtype=np.float64))
 
 
 def bisect_first_true(predicate: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the first float for which ``predicate`` is true, by bisection; ``high`` counts as true."""
+    """Return the first float for which ``predicate`` is true, by bisection."""
     while True:
         middle = low + 0.5 * (high - low)
         if not low < middle < high:
@@ -46,7 +46,9 @@ HALF_SQRT_PI = 0.5 * math.sqrt(math.pi)
 
 
 def tail(gamma: Gamma, M: float) -> Gamma:
-    """Return the integral of ``exp(-z²/M²)`` from γ to infinity, ``M √π/2 · erfc(γ/M)``.
+    """Return the integral of ``exp(-z²/M²)`` from γ to infinity.
+
+    It is ``M √π/2 · erfc(γ/M)``.
 
     By Lemma 1 it bounds the bias caused by rejecting the points with ``|H| > γ``; it is 0 for γ = inf.
 
@@ -60,7 +62,7 @@ def tail(gamma: Gamma, M: float) -> Gamma:
 
 
 def exceedance_bound(gamma: FloatArray | float, M: float) -> FloatArray:
-    """Return ``exp(-γ²/M²)``, minus the slope of :func:`tail`, without overflow of the square.
+    """Return ``exp(-γ²/M²)``, minus the slope of :func:`tail`.
 
     Examples
     --------
@@ -72,7 +74,9 @@ def exceedance_bound(gamma: FloatArray | float, M: float) -> FloatArray:
 
 
 def bounded_tail(gamma: Gamma, gamma_star: float) -> Gamma:
-    """Return the integral of ``exp(-z²/(γ*-γ)²)`` from γ to γ*: :func:`tail` if ``|H| <= γ*``.
+    """Return :func:`tail` for bounded updates, ``|H| <= γ*``.
+
+    It is the integral of ``exp(-z²/(γ*-γ)²)`` from γ to γ*.
 
     From the text after Corollary 3. With ``w = γ* - γ`` it is ``w √π/2 · (erfc(γ/w) - erfc(γ*/w))``, and 0
     from γ* on.

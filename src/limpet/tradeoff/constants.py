@@ -90,10 +90,10 @@ class Constants:
 
     @property
     def beta(self) -> float:
-        """Return β of Corollary 1, ``(d0 + d1) / (L (1 - alpha))``; infinite without outliers."""
+        """Return β of Corollary 1, ``(d0 + d1) / (L (1 - alpha))``."""
         return math.inf if self.alpha == 1.0 else beta_from(self.d0, self.L, self.alpha, self.d1)
 
     @property
     def outlier_radius(self) -> float:
-        """Return ``sqrt(dim) U``, the largest outlier; a larger threshold rejects none of them."""
+        """Return ``sqrt(dim) U``, the largest outlier."""
         return math.sqrt(self.dim) * self.U

@@ -46,7 +46,9 @@ def d_bound_d_gamma(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma
 
 
 def d_bound_d_rho(gamma: Gamma, rho: float, constants: Constants) -> Gamma:
-    """Return the slope ∂b/∂ρ at a constant step, ``2 c1 (L noise_power(γ) - V / ((n+1) ρ²))``.
+    """Return the slope ∂b/∂ρ of the bound at a constant step.
+
+    It is ``2 c1 (L noise_power(γ) - V / ((n+1) ρ²))``.
 
     The paper's appendix prints the first term without 2 c1 L and without α σ0². Its zero is
     :func:`best_step`.
@@ -87,7 +89,7 @@ GRID_POINTS = 400  # thresholds at which the slope is evaluated before bisection
 
 
 def profile_step(gamma: float, constants: Constants) -> float:
-    """Return the best admissible step for a threshold, or the supremum of admissible steps.
+    """Return the best admissible step for a threshold, or the supremum.
 
     For a given γ the bound is ``A/ρ + Bρ + C``: it decreases up to :func:`best_step` and increases from there.
 
@@ -122,7 +124,7 @@ def profile_slope(gamma: float, constants: Constants) -> float:
 
 
 def local_minima(constants: Constants) -> list[float]:
-    """Return the finite thresholds at which the bound along :func:`profile_step` has a local minimum.
+    """Return the thresholds at which the bound has a local minimum.
 
     All of them are between two limits. Below the first, where the admissible step equals that of Corollary 1, every
     admissible ρ is smaller than Corollary 1's, so that the bound decreases with γ. Above the second, √d·U, a threshold
@@ -170,7 +172,7 @@ class Optimum:
 
 
 def optimum(constants: Constants) -> Optimum:
-    """Minimize the bound of Theorem 2 over all γ (inf included) and all admissible constant ρ.
+    """Minimize the bound of Theorem 2 over all γ and all admissible constant ρ.
 
     ``kind`` is the type of the minimum:
 

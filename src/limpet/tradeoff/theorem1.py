@@ -1,4 +1,4 @@
-"""Theorem 1 (Karimi et al. 2019): stochastic approximation on clean data, without a threshold."""
+"""Theorem 1 (Karimi et al. 2019): clean data, without a threshold."""
 
 from limpet.tradeoff._numeric import StepSizes
 from limpet.tradeoff.constants import Constants
@@ -6,7 +6,7 @@ from limpet.tradeoff.theorem2 import step_sums
 
 
 def karimi_bound(steps: StepSizes, constants: Constants) -> float:
-    """Return the bound of Theorem 1 on ``E|h(θ_N)|²``, for clean data and updates without threshold.
+    """Return the bound of Theorem 1 on ``E|h(θ_N)|²``, for clean data.
 
     ``2 c1 (V + σ0² L Σρ²) / Σρ + 2 c0``. It holds if no step exceeds :func:`karimi_step_limit`; otherwise the number
     is only the value of the formula. With steps ∝ ``1/√t`` it decreases as ``log n/√n``; the paper prints

@@ -1,4 +1,4 @@
-"""Theorem 2, Corollaries 2 and 3: stochastic approximation with outliers, with and without threshold."""
+"""Theorem 2, Corollaries 2 and 3: outliers, with and without threshold."""
 
 import math
 
@@ -21,7 +21,7 @@ from limpet.tradeoff.constants import Constants
 
 
 def admissible_step(gamma: Gamma, constants: Constants) -> Gamma:
-    """Return the supremum of steps for which Theorem 2 holds, 0.0 if no step is admissible.
+    """Return the supremum of steps for which Theorem 2 holds, or 0.0.
 
     ``(1 - 2 c1 d1 tail(γ)) / (2 c1 L (σ1² + 2))``. Steps must be strictly below. No step is admissible if the threshold
     rejects too much of the clean data.
@@ -38,7 +38,9 @@ def admissible_step(gamma: Gamma, constants: Constants) -> Gamma:
 
 
 def admissible_gamma(constants: Constants) -> float:
-    """Return the infimum of thresholds with admissible steps: ``2 c1 d1 tail(γ) = 1``, or 0.
+    """Return the infimum of thresholds with admissible steps, or 0.
+
+    It is where ``2 c1 d1 tail(γ) = 1``.
 
     Examples
     --------
@@ -76,7 +78,9 @@ def step_sums(rho: StepSizes, constants: Constants) -> tuple[float, float]:
 
 
 def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float | None = None) -> Gamma:
-    """Return the gain of a threshold γ (Corollary 3): the bound of Corollary 2 minus that of Theorem 2.
+    """Return the gain of a threshold γ over none (Corollary 3).
+
+    It is the bound of Corollary 2 minus that of Theorem 2.
 
     ``2 c1 L (1-α) max(0, d U² - γ²) Σρ²/Σρ  -  2 c1 (d0 + d1) tail(γ)`` (printed with ``d1 = 1``). If it is negative,
     the threshold increases the bound.
@@ -102,7 +106,9 @@ def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float |
 
 
 def noise_power(gamma: Gamma, constants: Constants) -> Gamma:
-    """Return the second moment of the noise where h = 0 (Lemma 2), ``α σ0² + (1-α) min(d U², γ²)``.
+    """Return the second moment of the noise where h = 0 (Lemma 2).
+
+    It is ``α σ0² + (1-α) min(d U², γ²)``.
 
     Examples
     --------
@@ -116,7 +122,7 @@ def noise_power(gamma: Gamma, constants: Constants) -> Gamma:
 
 
 def bound(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
-    """Return the bound of Theorem 2 on ``E|h(θ_N)|²`` for SRA with threshold γ and step sizes ρ.
+    """Return the bound of Theorem 2 on ``E|h(θ_N)|²`` for SRA.
 
     ``2 (c0 + c1 (d0 + d1) tail(γ)) + 2 c1 (V + L (α σ0² + (1-α) min(d U², γ²)) Σρ²) / Σρ``. The paper prints
     ``d0 + 1``, which is the case ``d1 = 1``; its proof gives ``d0 + d1``.
@@ -145,7 +151,7 @@ def bound(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
 
 
 def bound_without_threshold(rho: StepSizes, constants: Constants) -> float:
-    """Return the bound of Corollary 2: no point is rejected (γ → inf), outliers included.
+    """Return the bound of Corollary 2: no point is rejected (γ → inf).
 
     With ``alpha = 1`` the value is that of Theorem 1, but for a narrower range of steps: the limit in the proof of
     Theorem 2 has σ1² + 2 where Theorem 1 has σ1² + 1.

@@ -69,7 +69,7 @@ def impute(
 
 @kernel
 def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: float, imputed: bool) -> None:
-    """Apply μ ← μ + aδ and σ² ← (1−a)(σ² + aδ²), plus a times the variance of imputed values."""
+    """Apply μ ← μ + aδ and σ² ← (1−a)(σ² + aδ²), plus imputed variances."""
     for i in range(d):
         delta = y[y_offset + i] - theta[offset + i]
         moved = (1.0 - a) * fma(a * delta, delta, theta[offset + d + i])

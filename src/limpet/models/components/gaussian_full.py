@@ -1,4 +1,4 @@
-"""Gaussian component with full covariance: [ mean (d) | covariance, lower triangle by rows ]."""
+"""Gaussian component with full covariance: [ mean | lower triangle by rows ]."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def n_parameters(d: int) -> int:
 
 
 def work_size(d: int) -> int:
-    """Return the size of L and L·D (packed), 1/D, z and the indices of observed coordinates."""
+    """Return the size of L, L·D, 1/D, z and the indices of coordinates."""
     return d * (d + 1) + 3 * d
 
 
@@ -29,7 +29,7 @@ def work_size(d: int) -> int:
 def evaluate(
     theta: Vector, offset: int, y: Vector, y_offset: int, d: int, work: Vector, work_offset: int
 ) -> tuple[float, float, float]:
-    """Factorize Σ = L·D·Lᵀ without square roots: z = L⁻¹(y − μ), q = Σ z²/D, 1/|Σ| = Π 1/D."""
+    """Factorize Σ = L·D·Lᵀ: z = L⁻¹(y − μ), q = Σ z²/D, 1/|Σ| = Π 1/D."""
     lower = work_offset
     scaled = lower + d * (d + 1) // 2  # L·D
     inverse = scaled + d * (d + 1) // 2
@@ -65,7 +65,7 @@ def evaluate(
 
 @kernel
 def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: float, imputed: bool) -> None:
-    """Apply μ ← μ + aδ and Σ ← (1−a)(Σ + aδδᵀ), δ = y − μ, plus a times the covariance if imputed."""
+    """Apply μ ← μ + aδ and Σ ← (1−a)(Σ + aδδᵀ), plus imputed covariances."""
     covariance = offset + d
     retained_share = 1.0 - a
     for i in range(d):
@@ -93,7 +93,7 @@ def impute(
     imputed: Vector,
     imputed_offset: int,
 ) -> tuple[float, float, float]:
-    """Compute the density of the observed coordinates, and mean and covariance of the others.
+    """Compute the density of observed coordinates; impute the others.
 
     The factors of the observed block are extended by one row at a time for each missing coordinate m: the row holds
     L⁻¹Σ_om, from which the conditional mean is μ_m + row·D⁻¹z and the conditional covariance Σ_mm' − row·D⁻¹row'.
