@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from limpet.core.algorithm import OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_INVALID, OUTCOME_MASK, OUTCOME_REJECTED
+from limpet.core.algorithm import OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_INVALID, OUTCOME_REJECTED
 from limpet.core.state import Vector
 from limpet.detection.alarm import Alarm
 
@@ -197,12 +197,12 @@ class Trace:
     @property
     def rejected(self) -> Flags:
         """Whether the threshold rejected the row."""
-        return np.asarray(self.outcomes & OUTCOME_MASK == OUTCOME_REJECTED)
+        return np.asarray(self.outcomes & OUTCOME_REJECTED > 0)
 
     @property
     def invalid(self) -> Flags:
         """Whether the row was invalid: all missing, infinite, or outside the support."""
-        return np.asarray(self.outcomes & OUTCOME_MASK == OUTCOME_INVALID)
+        return np.asarray(self.outcomes & OUTCOME_INVALID > 0)
 
     @property
     def p_value(self) -> Vector:

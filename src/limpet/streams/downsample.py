@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from limpet.core.algorithm import OUTCOME_ANOMALY, OUTCOME_INVALID, OUTCOME_MASK, OUTCOME_REJECTED
+from limpet.core.algorithm import OUTCOME_ANOMALY, OUTCOME_INVALID, OUTCOME_REJECTED
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.learners.results import Trace
@@ -216,7 +216,7 @@ class MinMaxSummary:
         starts[0] = 0
         self._reserve(first + len(starts))
         self._append_times(times, starts[1:] if n_filled else starts)
-        rejected, invalid = outcomes & OUTCOME_MASK == OUTCOME_REJECTED, outcomes & OUTCOME_MASK == OUTCOME_INVALID
+        rejected, invalid = outcomes & OUTCOME_REJECTED > 0, outcomes & OUTCOME_INVALID > 0
         columns = np.array(values.T, np.float64, order="C")
         updates = {"score": reduce_buckets(REDUCE_MAX, score, starts)}
         if change_score is None:

@@ -9,7 +9,7 @@ from typing import Any
 from river import base
 
 from limpet._validation import Options, check_int, check_param, check_positive
-from limpet.core.algorithm import OUTCOME_CHANGE, OUTCOME_INVALID, OUTCOME_MASK
+from limpet.core.algorithm import OUTCOME_CHANGE, OUTCOME_INVALID
 from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, InvalidTypeError
 from limpet.learners import Detector
@@ -141,7 +141,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
         fast_path.write_point(value)
         fast_path.learn()
         outcome = fast_path.outcome[0]
-        if outcome & OUTCOME_MASK != OUTCOME_INVALID:
+        if outcome != OUTCOME_INVALID:
             self._direction_tracker.add(value)
         alarms = model.handle_outcome(outcome) if outcome else ()
         if outcome & OUTCOME_CHANGE:
