@@ -121,12 +121,12 @@ class Detector(Learner):
         >>> detector = Detector()
         >>> _ = detector.process(np.random.default_rng(2).normal(7.0, 2.0, 5000))
         >>> print(detector.summary())  # doctest: +ELLIPSIS
-        5000 points, ... dropped as outliers, 0 not usable
+        5,000 points, ... rejected as outliers, 0 invalid
         level ... ± ...
-        threshold 3.89 standard deviations; contamination ... %; scale of the tail M = 1.4...
-        promise: at most one false alarm in 10,000 points, for changes and for anomalies each
-        raised so far: 0 change alarms, 0 anomalous rows
-        the residuals are white: nothing speaks against the promise
+        threshold 3.89 standard deviations; contamination ... %; tail scale M = 1.4...; effective memory ... points
+        promise: at most one false alarm per 10,000 points, for changes and for anomalies each
+        raised: 0 change alarms, 0 anomalous rows
+        residuals are uncorrelated: the false-alarm rate should hold
         """
         from limpet.learners._summary import format_summary
 
