@@ -15,7 +15,7 @@ from limpet_lab.bench.false_alarm_rate import garch
 from limpet_lab.plots.small_multiples import draw_panels
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-NAMES = {"ours": "SRA", "Page–Hinkley": "PH"}  # as other pictures have them
+NAMES = {"ours": "Detector", "Page–Hinkley": "PH"}  # as other pictures have them
 SHIFTS = {".5 sd": 0.5, "1 sd": 1.0, "2 sd": 2.0, "3 sd": 3.0, "5 sd": 5.0}
 
 

@@ -86,9 +86,9 @@ def overview(results: dict) -> str:
 
 
 def untuned(results: dict) -> str:
-    """Return every cell of SRA-auto, beside the paper's SRA and ours; and the tally."""
+    """Return every cell of Detector, beside the paper's SRA and ours; and the tally."""
     records = results["auto_against_paper"]
-    lines = [f"| SRA-auto’s cell | verdict | {' | '.join(AUTO_HEADING)} |", "|---|---|" + "---:|" * len(AUTO_HEADING)]
+    lines = [f"| Detector’s cell | verdict | {' | '.join(AUTO_HEADING)} |", "|---|---|" + "---:|" * len(AUTO_HEADING)]
     lines += [
         f"| {record['table']}, {record['cell']} | {remark(record)} | {' | '.join(auto_cell_row(record))} |"
         for record in records

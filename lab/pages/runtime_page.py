@@ -18,7 +18,7 @@ SIZES = {"10^3": "10³", "10^5": "10⁵", "10^6": "10⁶"}
 HEADING = ["", "`update(x)`", "`process`", *(f"fleet of {size}" for size in SIZES.values()), "bytes per stream"]
 SHORT = ("K=1, d=1", "K=2, d=1", "K=2, d=3", "K=5, d=8", "Detector, K=1, d=1", "compact Detector, K=1, d=1")
 EM = "online EM in numpy, K=2"
-DRAWN = {"runtime-streams.png": ("streams", "points a call"), "runtime-sizes.png": ("components K", "variables d")}
+DRAWN = {"runtime-streams.png": ("streams", "points per call"), "runtime-sizes.png": ("components K", "variables d")}
 
 
 def in_full(value: float) -> str:

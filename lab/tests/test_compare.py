@@ -62,17 +62,17 @@ def test_cells_are_counted():
     assert "None of these" in how_it_compares({}, Plan(trials=10))[0]
 
 
-ROWS = {"SRA": [[0.70, 0.0], [0.6, 0.0]], "SRA-heldout": [[0.1, 0.0]] * 2, "SRA-auto": [[0.65, 0.0], [0.8, 0.0]]}
+ROWS = {"SRA": [[0.70, 0.0], [0.6, 0.0]], "SRA-heldout": [[0.1, 0.0]] * 2, "Detector": [[0.65, 0.0], [0.8, 0.0]]}
 PAPER = {"SRA": [[0.717, 0.021], [0.702, 0.023]]}
 
 
-def test_sra_auto_has_verdicts_of_its_own_beside_the_papers_sra_and_ours():
+def test_detector_has_verdicts_of_its_own_beside_the_papers_sra_and_ours():
     first, second = auto_verdicts("auc_x", ["a", "b"], ROWS, PAPER)
     assert (first["ours"], first["tuned"], first["paper"], first["verdict"]) == (0.65, 0.7, 0.717, SHORT)
     assert (second["ours"], second["tuned"], second["paper"], second["verdict"]) == (0.8, 0.6, 0.702, REACHED)
     assert "heldout" not in first
     assert describe_auto(["a", "b"], ROWS, [first, second]) == (
-        "SRA-auto, untuned, reaches the paper’s SRA in b (0.800 against 0.702); it does not reach the paper’s SRA in a "
+        "Detector, untuned, reaches the paper’s SRA in b (0.800 against 0.702); it does not reach the paper’s SRA in a "
         "(0.650 against 0.717). Beside our tuned SRA it is ahead in b (0.800 against 0.600); behind in a (0.650 "
         "against 0.700)."
     )
@@ -80,13 +80,13 @@ def test_sra_auto_has_verdicts_of_its_own_beside_the_papers_sra_and_ours():
     assert rivals_ahead(["a", "b"], ROWS) == "No rival is ahead of SRA."  # it is SRA, and counts as no rival
 
 
-def test_the_cells_of_sra_auto_are_counted_apart(tmp_path):
+def test_the_cells_of_the_detector_are_counted_apart(tmp_path):
     result = made_up(REACHED, SHORT)
     result.auto_verdicts = auto_verdicts("auc_x", ["0", "1"], ROWS, PAPER)
     finished = {"alpha": (result, 1.0)}
     ours, auto = how_it_compares(finished, Plan(trials=10))
     assert ours == "SRA beside the paper’s SRA: of 2 cells 1 reached, 0 equal, 1 short."
-    assert auto == "SRA-auto, untuned, beside the paper’s tuned SRA: of 2 cells 1 reached, 0 equal, 1 short."
+    assert auto == "Detector, untuned, beside the paper’s tuned SRA: of 2 cells 1 reached, 0 equal, 1 short."
     write_whole_report(tmp_path / "r.html", finished, {}, Plan(trials=10))
     page = (tmp_path / "r.html").read_text()
     assert auto in page

@@ -31,7 +31,7 @@ def test_appendix_b_has_the_papers_sixty_rows():
 
 def test_the_printed_settings_are_those_in_the_papers_text():
     """On Well-log the paper names three settings with one ρ for each annotation; the one with γ = 2·10⁶ is taken."""
-    learners, detectors = {"SRA", "SRA-auto", "SDEM", "iEM", "sEM"}, {"ADWIN", "KSWIN", "PH", "PH-river"}
+    learners, detectors = {"SRA", "Detector", "SDEM", "iEM", "sEM"}, {"ADWIN", "KSWIN", "PH", "PH-river"}
     expected = learners | detectors | {"constant", "random", "time"}
     for methods in (synthetic_methods(1), synthetic_methods(3), skab_methods(), anomaly_methods("SMTP")):
         assert {method.name for method in methods} == expected

@@ -220,11 +220,11 @@ def test_methods_have_different_styles():
 
 def test_an_open_mark_is_seen_in_its_ring():
     def blue(chosen):
-        png = draw_train_against_test({"a": {"SRA-auto": ([0.2, 0.8], [0.2, 0.8])}}, chosen=chosen)
+        png = draw_train_against_test({"a": {"Detector": ([0.2, 0.8], [0.2, 0.8])}}, chosen=chosen)
         pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
         return int((pixels[..., 2] - pixels[..., 0] > 120).sum())
 
-    assert blue({"a": {"SRA-auto": (0.5, 0.5)}}) > blue({}) + 20
+    assert blue({"a": {"Detector": (0.5, 0.5)}}) > blue({}) + 20
 
 
 def test_limits_ignore_the_few():

@@ -23,7 +23,7 @@ from limpet_lab.paper import (
 from limpet_lab.paper._select import choose_setting
 from limpet_lab.paper.config import Plan
 from limpet_lab.paper.context import AUC, S_EVAL, Lab, measure, synthetic_learners, synthetic_methods
-from limpet_lab.paper.methods import AUTO, Drift, Dummy, Learner, drawn_start, sem, sra, sra_auto
+from limpet_lab.paper.methods import AUTO, Drift, Dummy, Learner, drawn_start, limpet_detector, sem, sra
 from limpet_lab.paper.oracle import truth_auc, truth_with_memory_auc
 from limpet_lab.paper.table_auc_anomaly import anomaly_methods
 from limpet_lab.paper.table_auc_skab import skab_methods
@@ -57,9 +57,9 @@ def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_dropped_
         pytest.param([m for m in well_log_methods() if m.name != AUTO], 3, 40, id="well_log"),
         pytest.param([m for m in skab_methods() if m.name != AUTO], 3, 40, id="skab"),
         pytest.param([m for m in anomaly_methods("SMTP") if m.name != AUTO], 3, 40, id="anomaly"),
-        pytest.param([sra_auto(n_components=2)], 1, 50, id="SRA-auto"),
-        pytest.param([sra_auto(n_components=2)], 3, 50, id="SRA-auto, d=3", marks=pytest.mark.long),
-        pytest.param([sra_auto(), sra_auto(anomalies=True)], 1, 50, id="SRA-auto, real data"),
+        pytest.param([limpet_detector(n_components=2)], 1, 50, id="Detector"),
+        pytest.param([limpet_detector(n_components=2)], 3, 50, id="Detector, d=3", marks=pytest.mark.long),
+        pytest.param([limpet_detector(), limpet_detector(anomalies=True)], 1, 50, id="Detector, real data"),
     ],
 )
 def test_no_score_looks_ahead(methods, dim, start):
@@ -90,7 +90,7 @@ def test_a_dropped_point_has_no_change_score_but_keeps_its_anomaly_score():
     assert np.nanargmax(for_anomalies) == 200
 
 
-def test_sra_auto_has_one_setting_and_is_neither_tuned_nor_started():
+def test_detector_has_one_setting_and_is_neither_tuned_nor_started():
     """It is `lp.Detector()`, given the number of components where all are, and starts on the stream's first points."""
     groups = {
         2: [synthetic_methods(1), synthetic_methods(3)],
@@ -106,13 +106,13 @@ def test_sra_auto_has_one_setting_and_is_neither_tuned_nor_started():
             assert auto.anomalies == any(m.anomalies for m in learners(methods))
     stream = make_abrupt(n=1000, seed=3)
     trace = lp.Detector(2).process(stream.y, record="means")
-    run = sra_auto(n_components=2).run({"n_components": 2}, stream, 4, record=True)
+    run = limpet_detector(n_components=2).run({"n_components": 2}, stream, 4, record=True)
     assert np.isnan(trace.change_score[:50]).all()
     assert np.array_equal(run.scores[:, 0], trace.change_score, equal_nan=True)
     assert np.array_equal(run.means, trace.means, equal_nan=True)
-    for_anomalies = sra_auto(2, anomalies=True).run({"n_components": 2}, stream, 4).scores[:, 0]
+    for_anomalies = limpet_detector(2, anomalies=True).run({"n_components": 2}, stream, 4).scores[:, 0]
     assert np.array_equal(for_anomalies, trace.score, equal_nan=True)
-    assert np.isfinite(measure(sra_auto(2), {"n_components": 2}, make_abrupt())).all()
+    assert np.isfinite(measure(limpet_detector(2), {"n_components": 2}, make_abrupt())).all()
 
 
 def test_rivals_start_exactly_as_sra_does():

@@ -136,7 +136,7 @@ def test_the_isolation_forest_is_fitted_on_the_training_span_and_scores_the_rest
 
 
 def the_result_of(module):
-    """Without SRA-auto where there are several variables: it takes long to compile, and Well-log has it."""
+    """Without Detector where there are several variables: it takes long to compile, and Well-log has it."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("LIMPET_DATA", str(DATA))
         if hasattr(module, "shown_auto"):
@@ -219,7 +219,7 @@ def test_well_log_is_tuned_on_the_first_part_and_scored_on_the_rest(well_log):
             assert [mean for mean, _ in table["SRA-joint"]] == pytest.approx(testing[training.mean(axis=1).argmax()])
             assert [mean for mean, _ in table["SRA-figure"]] == pytest.approx(testing[-1])
     untouched = lp.Detector().process(y).change_score
-    assert table["SRA-auto"] == [[pytest.approx(benefit_auc(untouched, rows, 100, 1550)), 0.0] for rows in changes]
+    assert table["Detector"] == [[pytest.approx(benefit_auc(untouched, rows, 100, 1550)), 0.0] for rows in changes]
 
 
 @needs_data

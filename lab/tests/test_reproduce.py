@@ -48,11 +48,11 @@ def test_a_slice_of_it_twice(tmp_path):
     for kind in ("abrupt", "gradual"):
         ours = first["mse_univariate"][kind]
         assert set(paper[kind]) <= set(ours)
-        assert ours["SRA-auto"][2][0] <= 0.001
+        assert ours["Detector"][2][0] <= 0.001
         for i in range(3):
             assert ours["SRA"][i][0] < min(ours[rival][i][0] for rival in ("SDEM", "iEM", "sEM"))
     assert first["chosen"]["mse_univariate"]["abrupt"]["SRA"]["rho"] > 0.0
-    for key, cells in (("against_paper", "SRA"), ("auto_against_paper", "SRA-auto")):
+    for key, cells in (("against_paper", "SRA"), ("auto_against_paper", "Detector")):
         ours_by_cell = {(record["table"], record["cell"]): record["ours"] for record in first[key]}
         assert ours_by_cell == {
             (f"mse_univariate, {kind}", metric): first["mse_univariate"][kind][cells][i][0]

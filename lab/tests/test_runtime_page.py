@@ -57,5 +57,5 @@ def test_tables_hold_the_measured_figures_only(script):
 
 
 def test_lines_are_drawn_in_their_panels(script):
-    drawn = script.lines(RUNTIME, ("streams", "points a call"))
+    drawn = script.lines(RUNTIME, ("streams", "points per call"))
     assert drawn == {"streams": {"fleet": {1.0: pytest.approx(2e-5), 1000.0: pytest.approx(2.5e-8)}}}

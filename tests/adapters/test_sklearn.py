@@ -342,7 +342,7 @@ def test_dependent_rows_are_judged_independently():
     assert 0.02 < (detector.predict(X[3000:]) == -1).mean() < 0.08
     learner = lp.Detector(lags=2)
     learner.process(X)
-    with pytest.raises(InvalidInputError, match="^independent:"):
+    with pytest.raises(InvalidInputError, match=r"^independent:"):
         learner.score_only(X[:5], independent=True)
 
 

@@ -40,13 +40,13 @@ def test_messages_name_what_is_wrong():
     with pytest.raises(CheckpointError, match="format 99"):
         lp.from_bytes(newer)
     header, state = serialization.unpack(data)
-    with pytest.raises(CheckpointError, match="^learner: 'Forest'"):
+    with pytest.raises(CheckpointError, match=r"^learner: 'Forest'"):
         lp.from_bytes(serialization.pack({**header, "learner": "Forest"}, state))
     with pytest.raises(CheckpointError, match=r"^state:"):
         lp.from_bytes(serialization.pack(header, state[:-1]))
     strange = {"model": "Unheard", "settings": {}}
     settings = {**header["settings"], "model": strange, "n_components": 1, "penalty": None}
-    with pytest.raises(CheckpointError, match="^model: 'Unheard'"):
+    with pytest.raises(CheckpointError, match=r"^model: 'Unheard'"):
         lp.from_bytes(serialization.pack({**header, "settings": settings}, state))
     general = lp.StochasticApproximation(GaussianMixture(), PolynomialDecay()).to_bytes()
     header, state = serialization.unpack(general)

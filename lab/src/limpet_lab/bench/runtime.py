@@ -64,9 +64,9 @@ def with_points(largest: int) -> Jobs:
     calm = detector_kind().points(len(keys))
     jobs: Jobs = {}
     for n in (10**power for power in range(largest + 1)):
-        jobs[f"points a call: fleet, K=2: {n}"] = cycling_job(learn, rows, n)
-        jobs[f"points a call: one stream, K=2: {n}"] = cycling_job(kind.learner().process, rows[:, :1], n)
-        jobs[f"points a call: one stream, Detector: {n}"] = cycling_job(detector_kind().learner().process, calm, n)
+        jobs[f"points per call: fleet, K=2: {n}"] = cycling_job(learn, rows, n)
+        jobs[f"points per call: one stream, K=2: {n}"] = cycling_job(kind.learner().process, rows[:, :1], n)
+        jobs[f"points per call: one stream, Detector: {n}"] = cycling_job(detector_kind().learner().process, calm, n)
     return jobs
 
 

@@ -103,7 +103,7 @@ def describe_sides(lab: Lab, method: Method, setting: Setting, kind: str, dim: i
 
 
 def describe_fresh(lab: Lab, auto: Method, dim: int, variant: str) -> str:
-    """In words, what SRA-auto has on the streams that SRA-heldout is tuned on, and that are scored nowhere."""
+    """In words, what Detector has on the streams that SRA-heldout is tuned on, and that are scored nowhere."""
     areas = [lab.synthetic(auto, kind, dim, variant, held_out=True).values[0, :, 0, 0, AUC] for kind in KINDS]
     means = " and ".join(f"{np.mean(each):.3f} on {kind}" for kind, each in zip(KINDS, areas, strict=True))
     return f"On as many other streams, those that SRA-heldout is tuned on, {AUTO} has {means} changes."

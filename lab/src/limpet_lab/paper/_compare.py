@@ -1,4 +1,4 @@
-"""SRA-auto, one setting for every stream, beside the paper's SRA and ours, which are tuned."""
+"""Detector, one setting for every stream, beside the paper's SRA and ours, which are tuned."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def cell_row(record: Record) -> list[str]:
     ]
 
 
-AUTO_HEADING = ["SRA-auto", "our tuned SRA", "paper", "difference"]
+AUTO_HEADING = ["Detector", "our tuned SRA", "paper", "difference"]
 
 Rows = Mapping[str, Sequence[Cell]]
 
@@ -205,7 +205,7 @@ Rows = Mapping[str, Sequence[Cell]]
 def auto_verdicts(
     table: str, metrics: Sequence[str], rows: Rows, paper: Rows, largest: bool = True
 ) -> list[dict[str, Any]]:
-    """One record for each cell of SRA-auto, beside the paper's SRA; `tuned` is our SRA, tuned as the paper tunes it."""
+    """One record for each cell of Detector, beside the paper's SRA; `tuned` is our SRA, tuned as the paper tunes it."""
     if AUTO not in rows:
         return []
     records = verdicts(table, metrics, {AUTO: rows[AUTO]}, paper, largest, AUTO)
@@ -213,11 +213,11 @@ def auto_verdicts(
 
 
 def describe_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record], largest: bool = True) -> str:
-    """In words, where SRA-auto stands: against the paper's SRA, if there are records of that, and against ours.
+    """In words, where Detector stands: against the paper's SRA, if there are records of that, and against ours.
 
-    >>> rows = {"SRA": [[0.7, 0.0], [0.6, 0.0]], "SRA-auto": [[0.8, 0.0], [0.6, 0.0]]}
+    >>> rows = {"SRA": [[0.7, 0.0], [0.6, 0.0]], "Detector": [[0.8, 0.0], [0.6, 0.0]]}
     >>> describe_auto(["abrupt", "gradual"], rows, [])
-    'SRA-auto, untuned, beside our tuned SRA: ahead in abrupt (0.800 against 0.700); level in gradual (0.600).'
+    'Detector, untuned, beside our tuned SRA: ahead in abrupt (0.800 against 0.700); level in gradual (0.600).'
     """
     if AUTO not in rows:
         return f"{AUTO} is left out of quick runs with several variables: it takes long to compile."
@@ -233,11 +233,11 @@ def describe_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record],
 
 
 def auto_tally(records: Sequence[Record]) -> str:
-    """In a sentence, in how many cells SRA-auto is as good as the paper's SRA."""
+    """In a sentence, in how many cells Detector is as good as the paper's SRA."""
     return tally(records, f"{AUTO}, untuned, beside the paper’s tuned SRA")
 
 
 def auto_cell_row(record: Record) -> list[str]:
-    """A cell of SRA-auto: SRA-auto, our tuned SRA, paper, difference to the paper's."""
+    """A cell of Detector: Detector, our tuned SRA, paper, difference to the paper's."""
     paper = f"{record['paper']:.3f} ± {record['paper_std']:.3f}"
     return [figure(record["ours"]), figure(record["tuned"]), paper, difference(record["ours"], record["paper"])]

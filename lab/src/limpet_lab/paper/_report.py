@@ -40,7 +40,7 @@ TERMS = DefinitionList(
             "under the ordinary ROC curve.",
         ),
         (
-            "SRA-auto",
+            "Detector",
             "lp.Detector(): no γ, ρ, β or M, no grid, no points drawn to start on. It is the same for every stream, "
             "except for the number of components, which all learners are given on the synthetic data. "
             "Its constants were settled with these data sets in sight, though not on any one of them alone.",
@@ -76,7 +76,7 @@ def write_whole_report(path: Path, finished: Finished, failed: Mapping[str, str]
 
 
 def how_it_compares(finished: Finished, plan: Plan) -> list[str]:
-    """Describe how SRA's cells and those of SRA-auto compare with the paper's, in a sentence each."""
+    """Describe how SRA's cells and those of Detector compare with the paper's, in a sentence each."""
     records, untuned = verdicts_of(finished), auto_verdicts_of(finished)
     if not records:
         return ["None of these has cells to be held against the paper’s SRA."]
@@ -100,7 +100,7 @@ def _overview(finished: Finished, plan: Plan) -> Section:
                     (str(counted.count(REACHED)), "cells of SRA as good as the paper’s, or better"),
                     (str(counted.count(EQUAL)), "short by less than the paper’s standard deviation"),
                     (str(counted.count(SHORT)), "short by more"),
-                    (f"{as_good} of {len(untuned)}", "cells in which SRA-auto, untuned, reaches the paper’s tuned SRA"),
+                    (f"{as_good} of {len(untuned)}", "cells in which Detector, untuned, reaches the paper’s tuned SRA"),
                     (f"{seconds:.0f} s", "in all, on this machine"),
                 ]
             )
@@ -110,7 +110,7 @@ def _overview(finished: Finished, plan: Plan) -> Section:
     parts += [
         f"{streams} of each kind, {restarts} on real data ({plan.restarts_on_skab} on SKAB). SRA is plain SRA as "
         "published; where it falls short of the paper, or a rival is ahead of it, its section reports it, and why. "
-        "SRA-auto is lp.Detector(), with nothing tuned; its cells are not counted as SRA’s.",
+        "Detector is lp.Detector(), with nothing tuned; its cells are not counted as SRA’s.",
         *how_it_compares(finished, plan),
     ]
     judged = [] if plan.is_quick_run else ["verdict"]
@@ -119,7 +119,7 @@ def _overview(finished: Finished, plan: Plan) -> Section:
         rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *cell_row(r)] for r in records]
         parts.append(Table(heading, rows, HOW_TO_READ_CELLS))
     if untuned:
-        heading = ["SRA-auto’s cells", *judged, *AUTO_HEADING]
+        heading = ["Detector’s cells", *judged, *AUTO_HEADING]
         rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *auto_cell_row(r)] for r in untuned]
         parts.append(Table(heading, rows, "The same for lp.Detector(); the paper’s SRA and ours are tuned."))
     return Section("At a glance", parts)

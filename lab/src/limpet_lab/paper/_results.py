@@ -38,7 +38,7 @@ class Result:
     tables: by key, laid out as the paper's numbers are (see `paper_tables.json`). chosen: settings by table, column
     and method. cannot_run: settings that no detector could be made of, by table and method, with the reason.
     intervals: 95 % intervals by table, column and method. seconds: what was timed. parts: of the report.
-    verdicts: how SRA's cells compare with the paper's. auto_verdicts: how those of SRA-auto do.
+    verdicts: how SRA's cells compare with the paper's. auto_verdicts: how those of Detector do.
     """
 
     title: str
@@ -94,7 +94,7 @@ def verdicts_of(finished: Finished) -> list[dict[str, Any]]:
 
 
 def auto_verdicts_of(finished: Finished) -> list[dict[str, Any]]:
-    """How each cell of SRA-auto does."""
+    """How each cell of Detector does."""
     return [record for result, _ in finished.values() for record in result.auto_verdicts]
 
 

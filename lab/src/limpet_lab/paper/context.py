@@ -12,7 +12,18 @@ from limpet.metrics import benefit_auc, segment_mse
 from limpet.tuning import Setting, SweepResult, sweep
 from limpet_lab.paper import grids
 from limpet_lab.paper.config import Plan
-from limpet_lab.paper.methods import FloatArray, Learner, Method, detectors, iem, sdem, sem, shown_auto, sra, sra_auto
+from limpet_lab.paper.methods import (
+    FloatArray,
+    Learner,
+    Method,
+    detectors,
+    iem,
+    limpet_detector,
+    sdem,
+    sem,
+    shown_auto,
+    sra,
+)
 
 KINDS = ("abrupt", "gradual")
 TOLERANCE = 100  # T_b of the synthetic streams and of Well-log
@@ -86,11 +97,11 @@ def measure(method: Method, setting: Setting, stream: Stream, errors: bool = Tru
 
 
 def synthetic_learners(dim: int, quick: bool = False) -> list[Method]:
-    """SRA and its rivals of the same make, with the paper's grids; SRA-auto has none."""
+    """SRA and its rivals of the same make, with the paper's grids; Detector has none."""
     settings = grids.SRA_UNIVARIATE if dim == 1 else grids.SRA_MULTIVARIATE
     learners: list[Method] = [
         Learner("SRA", settings, sra),
-        sra_auto(n_components=2),
+        limpet_detector(n_components=2),
         Learner("SDEM", grids.SDEM_SYNTHETIC, sdem),
         Learner("iEM", [{}], iem),
         Learner("sEM", grids.SEM_SYNTHETIC, sem),

@@ -8,7 +8,7 @@ from limpet.report.html import Part, Picture, Table
 from limpet_lab.paper._compare import figure, format_cell
 from limpet_lab.paper._results import Result, cell
 from limpet_lab.paper.context import KINDS, S_EVAL, Lab, measure, synthetic_stream
-from limpet_lab.paper.methods import AUTO, Learner, sra, sra_auto
+from limpet_lab.paper.methods import AUTO, Learner, limpet_detector, sra
 from limpet_lab.plots.small_multiples import draw_panels
 
 TITLE = "Dependency on α, the share of clean points"
@@ -19,9 +19,9 @@ Cells = dict[str, list[list[float]]]  # by α
 
 
 def run(lab: Lab) -> Result:
-    """γ = 3, M = 5 and β = 10⁻³/(1 − α), on data with that α; and SRA-auto, which does not know α."""
+    """γ = 3, M = 5 and β = 10⁻³/(1 − α), on data with that α; and Detector, which does not know α."""
     method = Learner("SRA", [{}], sra)
-    auto = sra_auto(n_components=2)
+    auto = limpet_detector(n_components=2)
     table: dict[str, Cells] = {kind: {} for kind in KINDS}
     untuned: dict[str, Cells] = {kind: {} for kind in KINDS}
     panels: dict[str, dict[str, list[float]]] = {metric: {kind: [] for kind in KINDS} for metric in METRICS}
@@ -68,7 +68,7 @@ def run(lab: Lab) -> Result:
 
 
 def _describe_auto(table: dict[str, Cells], untuned: dict[str, Cells]) -> str:
-    """In words, where SRA-auto stands: its S_tot for each α, and SRA's, whose β is made of α."""
+    """In words, where Detector stands: its S_tot for each α, and SRA's, whose β is made of α."""
     s_tot = METRICS.index("S_tot")
     pairs = [
         f"{figure(untuned[kind][alpha][s_tot][0])} against {figure(table[kind][alpha][s_tot][0])} ({kind}, α = {alpha})"

@@ -37,7 +37,7 @@ def drawn_start(y: FloatArray, restart: int) -> FloatArray:
     return np.random.default_rng(restart).uniform(low, high, (DRAWN_POINTS, y.shape[1]))
 
 
-AUTO = "SRA-auto"
+AUTO = "Detector"
 
 
 class Run(NamedTuple):
@@ -148,11 +148,11 @@ def sra_full_norm(**setting: Any) -> StochasticApproximation:
 
 
 def shown_auto(methods: Sequence[Method], dim: int, quick: bool) -> list[Method]:
-    """Without SRA-auto where there are several variables and no time: it takes long to compile."""
+    """Without Detector where there are several variables and no time: it takes long to compile."""
     return [method for method in methods if method.name != AUTO or dim == 1 or not quick]
 
 
-def sra_auto(n_components: int | None = None, anomalies: bool = False) -> Learner:
+def limpet_detector(n_components: int | None = None, anomalies: bool = False) -> Learner:
     """Return the Detector with its defaults: one setting, not tuned, not started by us.
 
     n_components: where all learners are given it, as on the synthetic streams.

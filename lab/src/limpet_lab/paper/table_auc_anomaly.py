@@ -28,11 +28,11 @@ from limpet_lab.paper.methods import (
     Method,
     detectors,
     iem,
+    limpet_detector,
     sdem,
     sem,
     shown_auto,
     sra,
-    sra_auto,
 )
 
 TITLE = "SMTP and THYROID: AUC of anomaly scores"
@@ -56,7 +56,7 @@ def anomaly_methods(name: str, quick: bool = False) -> list[Method]:
         Learner(who, [s for s in some if s["n_components"] in allowed], make, drawn=True, anomalies=True)
         for who, (some, make) in settings.items()
     ]
-    methods = [*learners, sra_auto(anomalies=True), *detectors(grids.KSWIN_ANOMALY, grids.PH_REAL, grids.ADWIN)]
+    methods = [*learners, limpet_detector(anomalies=True), *detectors(grids.KSWIN_ANOMALY, grids.PH_REAL, grids.ADWIN)]
     return shown_auto(methods, 3, quick)
 
 
@@ -91,7 +91,7 @@ def run(lab: Lab) -> Result:
                 intervals[column].setdefault(name, {})[kind] = list(interval)
     result = table.result(
         TITLE,
-        f"Mean ± standard deviation over {lab.plan.restarts} restarts on the test span. SRA-auto starts on the "
+        f"Mean ± standard deviation over {lab.plan.restarts} restarts on the test span. Detector starts on the "
         "stream’s own first rows and has no restarts. Isolation Forest sees the whole training span at once: for scale "
         "only.",
     )

@@ -36,7 +36,7 @@ def run(lab: Lab) -> Result:
         "of the paper’s equations, over all statistics (SRA-full-norm), half of the points and more are dropped before "
         "the change and nearly all after it. The paper’s 0.753 on abrupt changes is what the true parameters reach; "
         "its 0.721 on gradual ones is more than both marks reach.",
-        "SRA-auto drops no row from its change score, and the score has a memory, so that its mark is truth-memory. As "
+        "Detector drops no row from its change score, and the score has a memory, so that its mark is truth-memory. As "
         "on the univariate streams, part of its AUC on the printed data is level: the score in calm is lower after the "
         "change than before. Where it is above the marks it is not better than the truth; what it owes to noticing is "
         "its AUC against rows before the change alone.",

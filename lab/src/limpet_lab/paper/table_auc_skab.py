@@ -13,7 +13,18 @@ from limpet_lab.paper import grids
 from limpet_lab.paper._real_tables import RealTable
 from limpet_lab.paper._results import Result
 from limpet_lab.paper.context import Lab
-from limpet_lab.paper.methods import FloatArray, Learner, Method, detectors, iem, sdem, sem, shown_auto, sra, sra_auto
+from limpet_lab.paper.methods import (
+    FloatArray,
+    Learner,
+    Method,
+    detectors,
+    iem,
+    limpet_detector,
+    sdem,
+    sem,
+    shown_auto,
+    sra,
+)
 
 TITLE = "SKAB: AUC for T_b = 20 and 50"
 KEY = "auc_skab"
@@ -28,7 +39,7 @@ def skab_methods(quick: bool = False) -> list[Method]:
     """One Gaussian in eight dimensions for each learner; a detector for each sensor."""
     methods = [
         Learner("SRA", grids.SRA_SKAB, sra, drawn=True),
-        sra_auto(),
+        limpet_detector(),
         Learner("SDEM", grids.SDEM_SKAB, sdem, drawn=True),
         Learner("iEM", [{"n_components": 1}], iem, drawn=True),
         Learner("sEM", grids.SEM_SKAB, sem, drawn=True),
@@ -50,7 +61,7 @@ def run(lab: Lab) -> Result:
     result = table.result(
         TITLE,
         f"Mean ± standard deviation over the eight test streams, each the average of {restarts} restarts; variables "
-        f"standardised on their first {STANDARDISED_ON} rows. SRA-auto starts on each stream’s own first 50 rows: it "
+        f"standardised on their first {STANDARDISED_ON} rows. Detector starts on each stream’s own first 50 rows: it "
         "has no restarts, and for it these rows do not count.",
     )
     result.parts = [

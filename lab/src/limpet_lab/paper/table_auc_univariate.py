@@ -13,9 +13,9 @@ def run(lab: Lab) -> Result:
     """Benefit against false alarms, T_b = 100, for every method."""
     result = Result(TITLE)
     caption = (
-        "Mean ± standard deviation over the streams. All rows but SRA-heldout, SRA-printed and SRA-auto are grid "
+        "Mean ± standard deviation over the streams. All rows but SRA-heldout, SRA-printed and Detector are grid "
         "maxima on the scored streams, as the paper’s are; SRA-heldout is tuned on as many other streams; SRA-printed "
-        "is the setting the paper names; SRA-auto is lp.Detector(), by its change score, with nothing tuned; "
+        "is the setting the paper names; Detector is lp.Detector(), by its change score, with nothing tuned; "
         "SRA-full-norm measures ‖H‖ over all statistics, as in the equations."
     )
     fill_auc_table(lab, result, "auc_univariate", 1, "printed", caption)
@@ -29,7 +29,7 @@ def run(lab: Lab) -> Result:
         "our best plain SRA lie above both marks. They come from γ = 1: points of the new regime are dropped, the "
         "fitted spread shrinks, and the score’s level falls after the change, so that rows before it outrank those "
         "long after it. The figures above show how much of the AUC is of that kind.",
-        "SRA-auto’s AUC is in part of that kind too, though no row is without a score: after the change the components "
+        "Detector’s AUC is in part of that kind too, though no row is without a score: after the change the components "
         "lie further apart, y² is less noisy beside its mean, and so the level that its change score has in calm falls "
         "a little permanently. What it owes to detection is its AUC against rows before the change alone.",
         "The rivals. The paper’s rows come from versions that were handicapped (precision matrices never refreshed, a "

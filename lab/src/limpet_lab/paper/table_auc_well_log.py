@@ -15,7 +15,7 @@ from limpet_lab.paper._real_tables import RealTable, picture_of_tuning
 from limpet_lab.paper._results import Result
 from limpet_lab.paper._select import choose_setting
 from limpet_lab.paper.context import TOLERANCE, Lab
-from limpet_lab.paper.methods import Dummy, FloatArray, Learner, Method, detectors, iem, sdem, sem, sra, sra_auto
+from limpet_lab.paper.methods import Dummy, FloatArray, Learner, Method, detectors, iem, limpet_detector, sdem, sem, sra
 from limpet_lab.plots.roc import draw_curves
 
 TITLE = "Well-log: AUC for five annotations"
@@ -30,7 +30,7 @@ def well_log_methods() -> list[Method]:
     """One Gaussian for each learner, started on 20 points drawn in the range of y_20 … y_40."""
     return [
         Learner("SRA", grids.SRA_WELL_LOG, sra, drawn=True),
-        sra_auto(),
+        limpet_detector(),
         Learner("SRA-small-gamma", grids.SRA_WELL_LOG_SMALL, sra, drawn=True),
         Learner("SDEM", grids.SDEM_WELL_LOG, sdem, drawn=True),
         Learner("iEM", [{"n_components": 1}], iem, drawn=True),
@@ -61,7 +61,7 @@ def run(lab: Lab) -> Result:
                 curve = benefit_roc(scores, changes(stream)[i], TOLERANCE, stream.split)
                 curves[column][method.name] = (curve.false_alarm_rate, curve.recall)
     caption = (
-        f"Mean ± standard deviation over {lab.plan.restarts} restarts, T_b = {TOLERANCE}; rows from 1550 on. SRA-auto "
+        f"Mean ± standard deviation over {lab.plan.restarts} restarts, T_b = {TOLERANCE}; rows from 1550 on. Detector "
         "starts on the stream’s own first rows and has no restarts."
     )
     result = table.result(TITLE, caption)

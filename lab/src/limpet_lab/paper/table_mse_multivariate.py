@@ -25,7 +25,7 @@ def run(lab: Lab) -> Result:
         *result.parts,
         "On the printed abrupt data ‖Δμ‖² = 63: an S_ac of 0.029 would allow five points of delay. Plain SRA locks one "
         "component out instead (S_ac near 50), because the jump is larger than γ. Getting out of that takes more than "
-        "the published algorithm: SRA-auto re-initializes on the latest points when these form another regime.",
+        "the published algorithm: Detector re-initializes on the latest points when these form another regime.",
         "On the notebooks’ data the two components overlap (less than two standard deviations apart), and ten points "
         "are a poor start for them: the errors vary widely from stream to stream.",
     ]

@@ -15,7 +15,7 @@ def run(lab: Lab) -> Result:
         TITLE,
         parts=[
             "Each method’s setting is the one of its grid with the least S_eval (times 500 to 999); what is shown is "
-            "the time after. SRA-auto has no grid: it is lp.Detector(), given only the number of components. "
+            "the time after. Detector has no grid: it is lp.Detector(), given only the number of components. "
             "Mean ± standard deviation over the streams; “constant” never moves from its start."
         ],
     )

@@ -1,4 +1,4 @@
-"""How each method looks: the same colour, dash and mark in every picture."""
+"""Styles of methods: the same color, dash and mark in every picture."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ WINE, OLIVE, TEAL, INDIGO, BROWN = "#882255", "#999933", "#44AA99", "#332288", "
 
 METHODS: dict[str, Style] = {
     "SRA": {"color": BLUE, "linestyle": "-", "linewidth": 2.6, "marker": "o", "zorder": 4},
+    "Detector": {
+        "color": BLUE,
+        "linestyle": (0, (4, 1.5)),
+        "linewidth": 1.95,
+        "marker": "h",
+        "markerfacecolor": "white",
+        "markeredgewidth": 1.3,
+        "zorder": 4,
+    },
     "SDEM": {"color": VERMILION, "linestyle": (0, (5, 1.5)), "linewidth": 1.6, "marker": "s"},
     "iEM": {"color": ORANGE, "linestyle": (0, (1, 1)), "linewidth": 2.0, "marker": "^"},
     "sEM": {"color": GREEN, "linestyle": (0, (5, 1.5, 1, 1.5)), "linewidth": 1.6, "marker": "D"},
@@ -36,9 +45,9 @@ OTHERS: list[Style] = [
 
 
 def styles_of(names: Iterable[str]) -> dict[str, Style]:
-    """Return how the methods of one picture look.
+    """Return the style of each method of a picture.
 
-    A method that is not known by name has the colour of the one it varies ("SRA-heldout" is of SRA's), with
+    A method that is not known by name has the color of the one it varies ("SRA-heldout" has that of SRA), with
     open marks and different dashes; any other takes the next style that is left.
 
     >>> styles = styles_of(["SRA", "SRA-heldout", "something else"])

@@ -26,7 +26,7 @@ STYLES: list[Style] = [
 MIN_LABEL_DISTANCE = 0.062  # of a panel's height: the least distance of two names
 
 
-def draw_growth(panels: Mapping[str, Mapping[str, Mapping[float, float]]], *, y_label: str = "a point") -> bytes:
+def draw_growth(panels: Mapping[str, Mapping[str, Mapping[float, float]]], *, y_label: str = "per point") -> bytes:
     """Draw the time per point against a size, a panel for each kind of size, and return the bytes of a PNG.
 
     Each line has its name at its right end.
