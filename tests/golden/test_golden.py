@@ -6,6 +6,9 @@ Digests are of bits. A change of results on purpose is made with `python tests/g
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -55,6 +58,19 @@ def test_other(name: str) -> None:
 @pytest.mark.parametrize("name", SPARK)
 def test_spark(spark: Any, name: str) -> None:
     check("spark", name, digests_of_spark(spark, name))
+
+
+@pytest.mark.parametrize("processor", ["Prescott", "Haswell", "SkylakeX"])
+def test_bits_do_not_depend_on_the_code_that_openblas_chooses_by_the_processor(processor: str) -> None:
+    code = """if True:
+        from golden.compute import LEARNERS, digests_of_fleet, digests_of_learner
+        print(digests_of_fleet("detector, K=2"), digests_of_learner(LEARNERS["detector, season"]))
+    """
+    env = os.environ | {"OPENBLAS_CORETYPE": processor, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"{STORED['fleets']['detector, K=2']} {STORED['learners']['detector, season']}"
 
 
 def test_nothing_is_stored_that_is_not_computed() -> None:

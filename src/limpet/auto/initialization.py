@@ -24,7 +24,6 @@ from limpet.core.state import Vector
 from limpet.core.threshold import gamma_for_rate
 from limpet.models._initialization import INIT_CHUNK_VALUES, fit_mixtures
 from limpet.models._outlier_screening import MAX_SPREADS, standardize_and_screen
-from limpet.models._standardization import fit_location_scale, standardize
 from limpet.models.components.base import Component
 
 # A mixture is fitted to tens of points, of which a fifth may be outliers: first a trimmed fit, which is too narrow
@@ -94,10 +93,10 @@ def init_auto(kernels: AutoKernels, points: Vector, theta: Vector, seed: int) ->
         init_auto_batch(kernels, points[None], theta[None], seed)
         return
     layout = kernels.layout
-    reference, scale = fit_location_scale(points)
+    sample = standardize_and_screen(points[None])
     theta[:] = 0.0
-    write_standardization(kernels, theta[None], reference, scale, np.sum(np.log(scale)))
-    rows = standardize(points, reference, scale)
+    write_standardization(kernels, theta[None], sample.reference, sample.scale, sample.log_scale)
+    (rows,) = sample.points
     if kernels.season:
         rows = init_seasonal(layout, theta, rows, kernels.season)
     present = ~np.isnan(rows).all(axis=1)

@@ -161,6 +161,22 @@ def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) ->
     return np.asarray(center + widening * (off - center))
 
 
+def _fit_ridge(design: Vector, target: Vector) -> Vector:
+    """Return the coefficients of a ridge regression with penalty 1.
+
+    By Gaussian elimination, without pivots: linear algebra libraries choose their code, and so the last bits of their
+    results, by the processor.
+    """
+    columns = np.column_stack([design, target])
+    rows = np.stack([(columns * column[:, None]).sum(axis=0) for column in design.T])
+    rows[:, :-1] += np.eye(len(rows))
+    for i, row in enumerate(rows):
+        row /= row[i]
+        others = np.arange(len(rows)) != i
+        rows[others] -= rows[others, i, None] * row
+    return rows[:, -1]
+
+
 def init_regression(layout: Layout, theta: Vector, points: Vector, lags: int) -> Vector:
     """Fit the coefficients by least squares; return the residuals."""
     n, d = points.shape
@@ -173,11 +189,11 @@ def init_regression(layout: Layout, theta: Vector, points: Vector, lags: int) ->
         reference, scale = fit_location_scale(pairs)
         standard = np.clip(standardize(pairs, reference, scale), -4.0, 4.0)  # limits outliers
         design = np.column_stack([standard[:, :lags], np.ones(n)])
-        coef = np.linalg.solve(design.T @ design + np.eye(lags + 1), design.T @ standard[:, lags])
+        coef = _fit_ridge(design, standard[:, lags])
         parts.view(state, "reference")[:], parts.view(state, "scale")[:] = reference, scale
         parts.view(state, "coef")[:], parts.view(state, "intercept")[:] = coef[:lags], coef[lags]
         unclipped = standardize(pairs, reference, scale)
-        residual = unclipped[:, lags] - np.column_stack([unclipped[:, :lags], np.ones(n)]) @ coef
+        residual = unclipped[:, lags] - (unclipped[:, :lags] * coef[:lags]).sum(axis=1) - coef[lags]
         parts.view(state, "variance")[:] = max((1.4826 * np.median(np.abs(residual))) ** 2, 1e-12)
         residuals[:, i] = np.where(np.isnan(points[:, i]), np.nan, residual)
     # The buffered points are processed again after the initialization: the clock starts with them.

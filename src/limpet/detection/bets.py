@@ -93,7 +93,7 @@ def betting_table(profile: MemoryProfile) -> BettingTable:
         if scale < 1.0:
             extreme_probabilities[:, k] = 0.0
         ratio = _cell_probabilities(CELL_EDGES, shift, scale) / null_probabilities
-        inlier_pay[:, k] = ratio / (ratio @ null_probabilities) * (1.0 - extreme_probabilities[:, k].sum())
+        inlier_pay[:, k] = ratio / (ratio * null_probabilities).sum() * (1.0 - extreme_probabilities[:, k].sum())
     weights = np.zeros((2, n_bets))
     weights[0, :first_widening], weights[0, first_widening:] = (
         LOCATION_WEIGHT / first_widening,

@@ -186,7 +186,7 @@ class AutoEngine(Engine):
             layout.view(theta, "clock")[2] = 0.0
             return
         weights, means = self._standardized_estimate(theta, "weights"), self._standardized_estimate(theta, "means")
-        center, spread = weights @ means, np.zeros(self.width)
+        center, spread = (weights[:, None] * means).sum(axis=0), np.zeros(self.width)
         for share, expert in zip(layout.view(theta, "trust"), layout.view(theta, "experts"), strict=True):
             for weight, component in zip(
                 share * expert[: len(weights)], expert[len(weights) :].reshape(len(weights), -1), strict=True
@@ -255,7 +255,7 @@ class AutoEngine(Engine):
         """Move the origin to the mean of the fit, and shift the fit."""
         K, d = int(self.model.n_components), self.width
         means = fit[K:].reshape(K, -1)[:, :d]
-        for i, shift in enumerate(np.asarray(fit[:K] @ means, np.float32).tolist()):
+        for i, shift in enumerate((fit[:K, None] * means).sum(axis=0).astype(np.float32).tolist()):
             self.kernels.shift_origin(self.buffer.theta, i, shift)
             means[:, i] -= shift
 
