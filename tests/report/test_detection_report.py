@@ -20,8 +20,8 @@ from limpet.plots.overview import MAX_PANELS, draw_overview, select_variables, v
 from limpet.report.detection import write_detection
 from limpet.report.detection_text import DetectionReport, StreamReport
 from limpet.report.html import check_report
+from limpet.streams.batch import RejectLog
 from limpet.streams.downsample import MinMaxSummary
-from limpet.streams.rejects import RejectLog
 from limpet.streams.schema import Schema
 
 SHIFT = Alarm("change", 205, 200, 8.0, "up", (0,))

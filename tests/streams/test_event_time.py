@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
-from limpet.streams.batch import Batch
+from limpet.streams.batch import Batch, composite_keys
 from limpet.streams.event_time import CLOCK_RESET_AFTER, ClockTable, EventTimeFilter, StreamClock
 from limpet.streams.results import to_str_list
-from limpet.streams.split_columns import composite_keys, split_batch
+from limpet.streams.sources.base import split_batch
 
 Point = tuple[str, float, tuple[float, ...]]
 

@@ -11,8 +11,7 @@ import pytest
 
 from limpet.streams._prefetch import MAX_QUEUED_BATCHES, PrefetchingReader
 from limpet.streams.batch import Batch
-from limpet.streams.schema_probe import ProbedSource
-from limpet.streams.sources.base import BaseSource
+from limpet.streams.sources.base import BaseSource, ProbedSource
 
 
 def test_prefetching_is_bounded() -> None:

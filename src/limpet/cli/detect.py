@@ -29,9 +29,8 @@ from limpet.streams.results import BatchResult
 from limpet.streams.run_stats import RunStats
 from limpet.streams.runner import Runner
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.schema_probe import ProbedSource
 from limpet.streams.sinks.base import MultiSink
-from limpet.streams.sources.base import BaseSource
+from limpet.streams.sources.base import BaseSource, ProbedSource
 from limpet.streams.uri import open_file_source
 
 READ_BLOCK_BYTES = 4 << 20  # small, so that the first results come early

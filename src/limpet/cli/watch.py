@@ -16,9 +16,9 @@ from limpet.streams.metrics import collect_metrics, serve_metrics
 from limpet.streams.monitor_plan import MonitorPlan
 from limpet.streams.runner import CHECKPOINT_INTERVAL_S, Runner
 from limpet.streams.schema import Schema
-from limpet.streams.schema_probe import ProbedSource
 from limpet.streams.sinks.base import BaseSink, MultiSink
 from limpet.streams.sinks.stdout import StdoutSink
+from limpet.streams.sources.base import ProbedSource
 from limpet.streams.status_file import StatusFile
 from limpet.streams.uri import local_path, open_source
 

@@ -37,13 +37,12 @@ from limpet.report.detection_text import (
     stream_table,
 )
 from limpet.report.html import DefinitionList, Part, Picture, Section, write_report
-from limpet.streams.batch import Integers
+from limpet.streams.batch import Integers, composite_keys
 from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.monitor_plan import MonitorPlan
 from limpet.streams.run_stats import NO_VALUE, OUT_OF_RANGE
 from limpet.streams.sources.base import BaseSource
-from limpet.streams.split_columns import composite_keys
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,8 @@ import numpy as np
 from limpet._format import join_names, plural
 from limpet.detection.alarm import Alarm
 from limpet.report.html import DefinitionList, KeyFigures, Table
+from limpet.streams.batch import RejectLog
 from limpet.streams.downsample import MinMaxSummary
-from limpet.streams.rejects import RejectLog
 from limpet.streams.schema import Schema
 from limpet.streams.timestamps import ISO_FORMAT, ZONED_ISO_FORMAT, format_times
 

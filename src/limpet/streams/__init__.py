@@ -4,8 +4,7 @@ from limpet.streams._run import RunResult, run
 from limpet.streams.batch import Batch
 from limpet.streams.results import BatchResult
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
-from limpet.streams.sources.base import BaseSource
-from limpet.streams.split_columns import SplitColumns
+from limpet.streams.sources.base import BaseSource, SplitColumns
 from limpet.streams.uri import open_sink, open_source
 
 __all__ = [

@@ -1,7 +1,8 @@
-"""Batches of points, as sources yield them, and checks of positions."""
+"""Batches of points with their malformed records, as sources yield them, and checks of positions."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,14 +10,97 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from limpet._format import truncate
 from limpet.core.state import Vector
 from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.fleet._key_index import StrKeys
-from limpet.streams.rejects import RejectLog
 from limpet.streams.schema import Schema
 from limpet.streams.timestamps import NUMBER_FORMAT, TEXT_FORMAT, Times, infer_time_format, parse_time, to_time_array
 
 Integers = npt.NDArray[np.int64]
+KEY_SEPARATOR = " / "  # between key and variable
+MAX_KEPT_REJECTS = 5  # records
+MAX_REJECT_CHARS = 80
+
+
+@dataclass(frozen=True)
+class RejectedRecord:
+    """A malformed record: the reason, its index among all records, and how it begins."""
+
+    reason: str
+    index: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"record {self.index}: {self.reason}: {self.text}"
+
+
+@dataclass
+class RejectLog:
+    """Counts of malformed records by reason, and the first few of them.
+
+    >>> rejects = RejectLog()
+    >>> rejects.add("not JSON", 7, b'{"a": ')
+    >>> rejects.total, str(rejects.first[0])
+    (1, 'record 7: not JSON: {"a": ')
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: list[RejectedRecord] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """Number of malformed records."""
+        return sum(self.counts.values())
+
+    @property
+    def remaining_capacity(self) -> int:
+        """Number of further records that are kept."""
+        return MAX_KEPT_REJECTS - len(self.first)
+
+    def add(self, reason: str, index: int, record: Any) -> None:
+        """Count a record, and keep it if it is one of the first."""
+        self.count(reason)
+        self.keep(reason, index, record)
+
+    def count(self, reason: str, n: int = 1) -> None:
+        """Count `n` records without keeping them."""
+        if n:
+            self.counts[reason] += n
+
+    def keep(self, reason: str, index: int, record: Any) -> None:
+        """Keep a record that has been counted, on one line and shortened, if it is one of the first."""
+        if self.remaining_capacity:
+            self.first.append(RejectedRecord(reason, index, _shorten(record)))
+
+    def merge(self, others: RejectLog, first_record: int) -> None:
+        """Add those of the next batch, whose first record has the index `first_record`."""
+        self.counts.update(others.counts)
+        for reject in others.first[: self.remaining_capacity]:
+            self.first.append(replace(reject, index=first_record + reject.index))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary that JSON can hold."""
+        return {
+            "counts": dict(self.counts),
+            "first": [[reject.reason, reject.index, reject.text] for reject in self.first],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> RejectLog:
+        """Restore a log from `to_dict`."""
+        return cls(Counter(data["counts"]), [RejectedRecord(*fields) for fields in data["first"]])
+
+
+def _shorten(record: Any) -> str:
+    """Return the beginning of a record on one line, without control characters.
+
+    >>> _shorten(b"a" * 100)[-5:], _shorten(b"x\\xff\\x1b[2J")
+    ('aaaa…', 'x�?[2J')
+    """
+    if isinstance(record, bytes | bytearray | memoryview):
+        record = bytes(record[: 4 * MAX_REJECT_CHARS]).decode("utf-8", "replace")
+    return truncate(record if isinstance(record, str) else repr(record), MAX_REJECT_CHARS)
 
 
 @dataclass(eq=False)
@@ -123,6 +207,28 @@ def _normalize_times(times: Any) -> Times:
     if None in parsed and values:
         raise InvalidInputError(f"times: must be numbers or ISO 8601 strings, got {values[parsed.index(None)]!r}.")
     return to_time_array(parsed, kind if values else NUMBER_FORMAT)
+
+
+def composite_keys(batch: Batch) -> StrKeys | None:
+    """Return the stream of each point: key, variable, or both; None if all points belong to one stream."""
+    keys, channels = batch.keys, batch.variable_names
+    if keys is None or channels is None:
+        return keys if channels is None else channels
+    if not len(batch):
+        return StrKeys([])
+    assert channels.codes is not None
+    index_by_key: dict[Any, int] = {}
+    if keys.codes is None:
+        codes = np.array([index_by_key.setdefault(key, len(index_by_key)) for key in keys.values], np.int64)
+    else:
+        unique_codes, first = np.unique(keys.codes, return_index=True)
+        values = (*keys.values, None)  # None has the code −1
+        index_by_code = np.zeros(len(values), np.int64)
+        for code in unique_codes[np.argsort(first)].tolist():
+            index_by_code[code] = index_by_key.setdefault(values[code], len(index_by_key))
+        codes = index_by_code[keys.codes]
+    labels = [f"{key}{KEY_SEPARATOR}{name}" for key in index_by_key for name in channels.values]
+    return StrKeys(labels, codes * len(channels.values) + channels.codes)
 
 
 def position_field(position: Any, name: str, kind: type) -> Any:

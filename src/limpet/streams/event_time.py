@@ -25,8 +25,7 @@ import numpy.typing as npt
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
-from limpet.streams.batch import Batch, Integers
-from limpet.streams.split_columns import composite_keys
+from limpet.streams.batch import Batch, Integers, composite_keys
 from limpet.streams.timestamps import to_comparable
 
 log = logging.getLogger("limpet.streams")

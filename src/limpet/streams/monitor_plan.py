@@ -10,9 +10,9 @@ from limpet.fleet import Fleet
 from limpet.learners import SRA, Detector
 from limpet.streams.checkpoint_store import Model
 from limpet.streams.schema import Schema
-from limpet.streams.sources.base import BaseSource
-from limpet.streams.split_columns import MAX_JOINT_COLUMNS, SplitColumns
+from limpet.streams.sources.base import BaseSource, SplitColumns
 
+MAX_JOINT_COLUMNS = 8  # more columns are split, unless the user chooses
 REFERENCE_POINTS = 100  # points that changes are detected against
 
 

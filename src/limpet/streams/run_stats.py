@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from limpet.streams.batch import Batch
-from limpet.streams.rejects import RejectLog
+from limpet.streams.batch import Batch, RejectLog
 from limpet.streams.results import BatchResult
 
 NO_VALUE, OUT_OF_RANGE = "no value", "infinite, or beyond 1e150"

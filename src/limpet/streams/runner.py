@@ -16,7 +16,7 @@ from limpet.fleet import Fleet
 from limpet.learners.input import LabelledArray
 from limpet.learners.results import Trace
 from limpet.streams._prefetch import PrefetchingReader
-from limpet.streams.batch import Batch
+from limpet.streams.batch import Batch, composite_keys
 from limpet.streams.checkpoint_store import (
     RUN_FORMAT_VERSION,
     CheckpointStore,
@@ -32,7 +32,6 @@ from limpet.streams.run_stats import RunStats
 from limpet.streams.schema import Schema
 from limpet.streams.sinks.base import BaseSink, close_all
 from limpet.streams.sources.base import BaseSource
-from limpet.streams.split_columns import composite_keys
 
 log = logging.getLogger("limpet.streams")
 CHECKPOINT_INTERVAL_S = 5.0

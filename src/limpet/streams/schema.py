@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from limpet._format import join_names
+from limpet._format import join_names, truncate
 from limpet.exceptions import InvalidInputError
-from limpet.streams.rejects import shorten
 from limpet.streams.timestamps import ISO_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT, infer_time_format, is_number
 
 NO_COLUMN = "none"  # instead of a name: the records have no such column
@@ -150,7 +149,10 @@ def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
     if spec.columns is not None:
         values = spec.columns
         for name in values:
-            _check_numeric(name, values_by_name[name])
+            sample_values = values_by_name[name]
+            if sample_values and not is_number(sample_values[0]):
+                value = sample_values[0] if isinstance(sample_values[0], str) else repr(sample_values[0])
+                raise InvalidInputError(f"columns: {name!r} must be numeric, got {truncate(value)!r}.")
             if name in (key, time):
                 raise InvalidInputError(f"columns: {name!r} is the {'key' if name == key else 'time'} already.")
         if len(set(values)) < len(values):
@@ -246,11 +248,6 @@ def _get_ignore_reason(name: str, values: Sequence[Any]) -> str | None:
     if _normalize_name(name) in COUNTER_NAMES and len(values) > 1 and _is_counter(values):
         return "row number"
     return None
-
-
-def _check_numeric(name: str, values: Sequence[Any]) -> None:
-    if values and not is_number(values[0]):
-        raise InvalidInputError(f"columns: {name!r} must be numeric, got {shorten(values[0])!r}.")
 
 
 def _suggest_keys(

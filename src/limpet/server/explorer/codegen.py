@@ -8,7 +8,7 @@ from typing import Any
 
 from limpet.server.explorer.dataset import ExplorerDataset
 from limpet.server.explorer.settings import AutoSettings, BaselineSettings, ManualSettings
-from limpet.streams.split_columns import MAX_JOINT_COLUMNS
+from limpet.streams.monitor_plan import MAX_JOINT_COLUMNS
 
 
 def to_python(data: ExplorerDataset, setting: AutoSettings | ManualSettings | BaselineSettings) -> str:

@@ -16,12 +16,11 @@ import numpy.typing as npt
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.server.errors import ApiError
-from limpet.streams.batch import Batch
+from limpet.streams.batch import Batch, RejectLog
 from limpet.streams.event_time import EventTimeFilter
-from limpet.streams.rejects import RejectLog
 from limpet.streams.results import to_str_list
 from limpet.streams.schema import ColumnSpec, Schema
-from limpet.streams.schema_probe import ProbedSource
+from limpet.streams.sources.base import ProbedSource
 from limpet.streams.timestamps import format_times
 from limpet.streams.uri import open_file_source
 

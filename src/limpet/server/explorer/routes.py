@@ -18,7 +18,7 @@ from limpet.server.explorer.run import run
 from limpet.server.explorer.settings import AnySettings, AutoSettings, BaselineSettings
 from limpet.server.explorer.tradeoff import noise_std, tradeoff_grid, typical_run_length
 from limpet.server.responses import json_response
-from limpet.streams.split_columns import MAX_JOINT_COLUMNS
+from limpet.streams.monitor_plan import MAX_JOINT_COLUMNS
 
 MAX_FILE_BYTES = 32 << 20
 DATASET_CACHE: SizedLRUCache[ExplorerDataset] = SizedLRUCache(64 << 20)

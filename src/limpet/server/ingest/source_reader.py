@@ -17,14 +17,12 @@ from limpet.server.db.schema import SOURCE_POSITIONS_TABLE
 from limpet.server.errors import ApiError
 from limpet.server.ingest.parse import IngestRequest, StreamPoints, check_key
 from limpet.server.monitor import Monitor
-from limpet.streams.batch import Batch
+from limpet.streams.batch import Batch, composite_keys
 from limpet.streams.event_time import EventTime
 from limpet.streams.monitor_plan import should_split
 from limpet.streams.results import to_str_list
 from limpet.streams.schema import Schema
-from limpet.streams.schema_probe import ProbedSource
-from limpet.streams.sources.base import BaseSource
-from limpet.streams.split_columns import composite_keys, split_batch
+from limpet.streams.sources.base import BaseSource, ProbedSource, split_batch
 from limpet.streams.timestamps import format_times, to_comparable
 
 log = logging.getLogger("limpet.server")

@@ -16,7 +16,7 @@ from limpet._format import join_names
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
 from limpet.fleet._key_input import keys_from_column, to_series
-from limpet.streams.batch import Batch
+from limpet.streams.batch import Batch, RejectLog
 from limpet.streams.formats.csv_dialect import (
     BOM,
     MISSING_VALUES,
@@ -34,7 +34,6 @@ from limpet.streams.formats.json import (
     RECORD_TOO_LONG,
     SCHEMA_SAMPLE_RECORDS,
 )
-from limpet.streams.rejects import RejectLog
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
 from limpet.streams.timestamps import (
     ISO_FORMAT,

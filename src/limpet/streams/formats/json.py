@@ -11,8 +11,7 @@ import numpy as np
 
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys, is_valid_utf8
-from limpet.streams.batch import Batch
-from limpet.streams.rejects import RejectLog
+from limpet.streams.batch import Batch, RejectLog
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
 from limpet.streams.timestamps import ZONED_ISO_FORMAT, parse_time, to_time_array
 

@@ -1,11 +1,16 @@
-"""The base class of sources."""
+"""The base class of sources, and sources that wrap another one."""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from limpet.fleet._key_index import StrKeys
 from limpet.streams.batch import Batch
 from limpet.streams.schema import Schema
 
@@ -44,3 +49,120 @@ class BaseSource(ABC):
 
     def close(self) -> None:
         """Release files and connections."""
+
+
+class SourceWrapper(BaseSource):
+    """A source that changes how another one is read."""
+
+    def __init__(self, source: BaseSource) -> None:
+        self.source = source
+
+    @property
+    def schema(self) -> Schema | None:
+        """Columns of the records, if they are known."""
+        return self.source.schema
+
+    @schema.setter
+    def schema(self, schema: Schema | None) -> None:
+        self.source.schema = schema
+
+    def commit(self, position: Any) -> None:
+        """Forget everything up to a position."""
+        self.source.commit(position)
+
+    def close(self) -> None:
+        """Release what the source holds."""
+        self.source.close()
+
+
+class ProbedSource(SourceWrapper):
+    """A source whose columns can be inferred before it is read; the batches read for that are not lost."""
+
+    def __init__(self, source: BaseSource) -> None:
+        super().__init__(source)
+        self._position: Any = None
+        self._batches: Iterator[Batch] | None = None
+        self._buffered: list[Batch] = []
+
+    def wait_for_schema(self, stop: threading.Event, position: Any = None) -> bool:
+        """Read from a position until the first points; return whether any arrived before the end and before `stop`."""
+        for batch in self._start(position):
+            if len(batch):
+                self._buffered.append(batch)
+                self.schema = self.schema or batch.schema
+                return True
+            if batch.n_records:
+                self._add_rejects(batch)
+            if stop.is_set():
+                return False
+        return False
+
+    def read(self, position: Any = None) -> Iterator[Batch]:
+        """Yield the batches after a position; those that were read from there to infer the columns come first."""
+        batches = self._batches
+        if batches is None or position != self._position:
+            batches = self._start(position)
+        while self._buffered:
+            yield self._buffered.pop(0)
+        self._batches = None
+        yield from batches
+
+    def _start(self, position: Any) -> Iterator[Batch]:
+        if isinstance(self._batches, Generator):
+            self._batches.close()
+        self._position, self._batches, self._buffered = position, self.source.read(position), []
+        return self._batches
+
+    def _add_rejects(self, batch: Batch) -> None:
+        """Merge the malformed records before the first point into one batch."""
+        if not self._buffered:
+            self._buffered.append(batch)
+            return
+        first = self._buffered[0]
+        first.rejects.merge(batch.rejects, first.n_records)
+        first.n_records += batch.n_records
+        first.position, first.schema = batch.position, batch.schema
+
+
+class SplitColumns(SourceWrapper):
+    """A source that yields one stream per variable of another source.
+
+    Parameters
+    ----------
+    source : BaseSource
+        A source whose records have several variables.
+
+    Examples
+    --------
+    >>> class Pairs(BaseSource):
+    ...     def read(self, position):
+    ...         yield Batch([[1.0, 20.0], [2.0, 21.0]], names=("a", "b"))
+    >>> (batch,) = SplitColumns(Pairs()).read(None)
+    >>> batch.values.ravel(), batch.variable_names
+    (array([ 1., 20.,  2., 21.]), StrKeys(values=['a', 'b'], codes=array([0, 1, 0, 1])))
+    """
+
+    def read(self, position: Any = None) -> Iterator[Batch]:
+        """Yield the batches after a position, split."""
+        for batch in self.source.read(position):
+            yield split_batch(batch)
+
+
+def split_batch(batch: Batch) -> Batch:
+    """Return the batch with one point per variable, record by record."""
+    n, width = batch.values.shape
+    assert batch.record_index is not None
+    names = list(batch.names or (f"x{i}" for i in range(width)))
+    keys = batch.keys
+    if keys is not None:
+        codes = np.arange(n) if keys.codes is None else keys.codes
+        keys = StrKeys(keys.values, np.repeat(codes, width))
+    return replace(
+        batch,
+        values=batch.values.reshape(-1, 1),
+        names=("value",),
+        keys=keys,
+        times=None if batch.times is None else np.repeat(batch.times, width),
+        variable_names=StrKeys(names, np.tile(np.arange(width), n)),
+        record_index=np.repeat(batch.record_index, width),
+    )

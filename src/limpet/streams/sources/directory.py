@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from limpet._format import truncate
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch
-from limpet.streams.rejects import shorten
 from limpet.streams.schema import ColumnSpec, Schema
 from limpet.streams.sources.base import BaseSource
 from limpet.streams.timestamps import ISO_FORMAT, ZONED_ISO_FORMAT
@@ -149,7 +149,7 @@ def _check_position(position: Any) -> dict[str, Any]:
     if position is None:
         return {"done": [], "current": None, "inner": None}
     if not isinstance(position, dict) or not {"done", "current", "inner"} <= position.keys():
-        raise InvalidInputError(f"position: must be one of a directory, got {shorten(repr(position))}.")
+        raise InvalidInputError(f"position: must be one of a directory, got {truncate(repr(position))}.")
     return position
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from limpet.exceptions import CheckpointError, InvalidInputError
-from limpet.streams.batch import Batch, position_field
+from limpet.streams.batch import MAX_KEPT_REJECTS, Batch, RejectLog, position_field
 from limpet.streams.formats.arrow import (
     Flags,
     import_pyarrow,
@@ -23,7 +23,6 @@ from limpet.streams.formats.arrow import (
     to_times,
 )
 from limpet.streams.formats.json import NO_KEY, NO_TIME, SCHEMA_SAMPLE_RECORDS
-from limpet.streams.rejects import MAX_KEPT_REJECTS, RejectLog
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
 from limpet.streams.sources.base import BaseSource
 from limpet.streams.timestamps import ZONED_ISO_FORMAT
