@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from limpet.streams._prefetch import MAX_QUEUED_BATCHES, PrefetchingReader
 from limpet.streams.batch import Batch
+from limpet.streams.runner import MAX_QUEUED_BATCHES, PrefetchingReader
 from limpet.streams.sources.base import BaseSource, ProbedSource
 
 

@@ -18,7 +18,7 @@ import limpet as lp
 from limpet.exceptions import CheckpointError, InvalidInputError, LimpetWarning
 from limpet.learners.serialization import unpack_container
 from limpet.streams import BaseSink, BaseSource, Batch, SplitColumns, open_sink, open_source
-from limpet.streams._prefetch import MAX_QUEUED_BATCHES
+from limpet.streams.runner import MAX_QUEUED_BATCHES
 
 N = 600
 rng = np.random.default_rng(0)

@@ -1,21 +1,26 @@
-"""Run a source through a learner into a sink, with atomic checkpoints of state, source position and sink offset."""
+"""`limpet.run`: run a source through a learner into sinks, with atomic checkpoints of state, position and offset."""
 
 from __future__ import annotations
 
 import logging
 import math
+import os
+import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from limpet._format import redact_url
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.fleet import Fleet
+from limpet.learners.base import Learner
 from limpet.learners.input import LabelledArray
 from limpet.learners.results import Trace
-from limpet.streams._prefetch import PrefetchingReader
 from limpet.streams.batch import Batch, composite_keys
 from limpet.streams.checkpoint_store import (
     RUN_FORMAT_VERSION,
@@ -30,15 +35,131 @@ from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.results import BatchResult
 from limpet.streams.run_stats import RunStats
 from limpet.streams.schema import Schema
-from limpet.streams.sinks.base import BaseSink, close_all
+from limpet.streams.sinks.base import BaseSink, CallbackSink, MultiSink, close_all
 from limpet.streams.sources.base import BaseSource
+from limpet.streams.uri import open_sink, open_source
 
 log = logging.getLogger("limpet.streams")
+MAX_QUEUED_BATCHES = 2  # read ahead; bounds the memory, however fast the source is
 CHECKPOINT_INTERVAL_S = 5.0
 MAX_CHECKPOINT_SHARE = 0.1  # of the time; the interval is extended where checkpoints take long
 MAX_INTERVAL_FACTOR = 12.0  # of this extension
 POLL_TIMEOUT_S = 0.25  # waiting for a batch, between calls of `on_tick`
 STOP_TIMEOUT_S = 1.5  # waiting for the last batch after `stop`
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The result of a run.
+
+    Attributes
+    ----------
+    learner : learner or Fleet
+        The learner after the run.
+    stats : RunStats
+        Counts since the first start of the run.
+    """
+
+    learner: Model
+    stats: RunStats
+
+
+def run(
+    source: str | os.PathLike[str] | BaseSource,
+    learner: Learner | Fleet,
+    sink: str | BaseSink | Callable[[BatchResult], object] | Sequence[Any] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    *,
+    checkpoint_interval: float = CHECKPOINT_INTERVAL_S,
+    late: str = "skip",
+    stop: threading.Event | None = None,
+) -> RunResult:
+    """Run a source through a learner into sinks; with checkpoints, a run resumes after a crash.
+
+    State, source position and sink offset are checkpointed atomically. Files, SQLite and JetStream are exactly-once;
+    other sinks are at-least-once.
+
+    Parameters
+    ----------
+    source : str, path or BaseSource
+        A file, a directory, a URL of a broker (see `limpet.streams.open_source`), or a source.
+    learner : learner or Fleet
+        A fleet where points have keys. It is updated, unless the run resumes: then the learner of the checkpoint takes
+        its place, and is in the result.
+    sink : str, BaseSink, callable or sequence of these
+        A path or URL (see `limpet.streams.open_sink`), a sink, or a function called with the `BatchResult` of each
+        batch.
+    checkpoint : str or path, optional
+        A directory for checkpoints. Calling `run` again with the same arguments resumes at the last one.
+    checkpoint_interval : float
+        Seconds between checkpoints; 0: one after each batch. With a positive interval, checkpoints take at most a tenth
+        of the time.
+    late : {"skip", "learn"}
+        Whether to skip late and duplicate points, or to learn all points as they arrive.
+    stop : threading.Event, optional
+        Ends the run from another thread: batches already read are processed, and a checkpoint is written.
+
+    Returns
+    -------
+    RunResult
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid.
+    CheckpointError
+        If the checkpoint is damaged, or belongs to another run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limpet import Detector
+    >>> from limpet.streams import BaseSource, Batch
+    >>> class Levels(BaseSource):
+    ...     def read(self, position):
+    ...         stream = np.random.default_rng(1).normal(20.0, 0.5, 1000)
+    ...         stream[700] = 35.0
+    ...         for start in range(position or 0, 1000, 250):
+    ...             yield Batch(stream[start : start + 250], position=start + 250)
+    >>> alarms = []
+    >>> result = run(Levels(), Detector(), lambda results: alarms.extend(results.alarms))
+    >>> result.stats.points, [alarm.row for alarm in alarms]
+    (1000, [700])
+    """
+    if not isinstance(learner, Learner | Fleet):
+        raise InvalidInputError(f"learner: must be a learner or a Fleet, got {learner!r}. Use Detector().")
+    opened_source = open_source(source) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(opened_source, BaseSource):
+        raise InvalidInputError(f"source: must be a path, a URL or a BaseSource, got {source!r}.")
+    with nullcontext() if checkpoint is None else closing(CheckpointStore(checkpoint)) as checkpoints:
+        runner = Runner(
+            opened_source,
+            learner,
+            _to_sink(sink),
+            checkpoints,
+            checkpoint_interval=checkpoint_interval,
+            late=late,
+            stop=stop,
+            run_id_fields={"source": redact_url(os.fspath(source))} if isinstance(source, str | os.PathLike) else {},
+        )
+        stats = runner.run()
+        runner.raise_if_undelivered()
+    return RunResult(runner.model, stats)
+
+
+def _to_sink(sink: Any) -> BaseSink:
+    """Return the sink that a URI, a path, a function or a list of sinks stands for."""
+    if isinstance(sink, BaseSink):
+        return sink
+    if isinstance(sink, str | os.PathLike):
+        return open_sink(os.fspath(sink))
+    if isinstance(sink, list | tuple):
+        return MultiSink([_to_sink(item) for item in sink])
+    if callable(sink):
+        return CallbackSink(sink)
+    raise InvalidInputError(
+        f"sink: must be a path, a URI, a function, a limpet.streams.BaseSink or a list of these, got {sink!r}"
+    )
 
 
 class Runner:
@@ -48,28 +169,8 @@ class Runner:
     after the sink has made its results durable, so that after a crash the sink is never behind the checkpoint: results
     after it are removed, the source is read again from there, and the same results follow, to the last bit.
 
-    Parameters
-    ----------
-    source : BaseSource
-        Where points come from.
-    model : learner or Fleet
-        What learns them.
-    sink : BaseSink
-        Where results go.
-    checkpoints : CheckpointStore, optional
-        Where checkpoints are kept.
-    checkpoint_interval : float
-        Seconds between checkpoints, 0: one after each batch.
-    late : {"skip", "learn"}
-        Policy for late and duplicate points, see `EventTimeFilter`.
-    stop : threading.Event, optional
-        Ends the run from another thread.
-    run_id_fields : mapping, optional
-        What must not change between start and resume, such as the source.
-    on_batch : callable, optional
-        Called with the results of each batch.
-    record : str, optional
-        Name of an estimate to record in the traces.
+    The parameters are those of `run`. `run_id_fields` must not change between start and resume, such as the source;
+    `on_batch` is called with the results of each batch; `record` names an estimate to record in the traces.
     """
 
     def __init__(
@@ -111,9 +212,8 @@ class Runner:
             reader = PrefetchingReader(self.source.read(self.position))
             cleanup.callback(reader.stop)
             cleanup.callback(finished.set)
-            threading.Thread(
-                target=self._forward_stop_to_sink, args=(finished,), name="limpet stop", daemon=True
-            ).start()
+            forward_stop = partial(self._forward_stop_to_sink, finished)
+            threading.Thread(target=forward_stop, name="limpet stop", daemon=True).start()
             deadline = math.inf
             while not reader.ended:
                 if deadline == math.inf and self.stop.is_set():
@@ -124,7 +224,9 @@ class Runner:
                     self._process_batch(batch)
                 elif time.monotonic() > deadline:
                     break
-                self._commit_if_due(batch is not None and batch.urgent)
+                is_urgent = batch is not None and batch.urgent
+                if self._uncommitted and (is_urgent or time.monotonic() >= self._next_commit):
+                    self._commit()
                 for tick in self.on_tick:
                     tick(self)
             self.sink.drain()
@@ -147,9 +249,7 @@ class Runner:
 
     def _start(self) -> None:
         checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
-        offset = None
-        if checkpoint is not None:
-            offset = self._resume(*checkpoint)
+        offset = None if checkpoint is None else self._resume(*checkpoint)
         self.model.suppress_warning("invalid")  # counted in `stats`, with reasons
         self.sink.truncate_to(offset)
         self._next_commit = time.monotonic() + self.checkpoint_interval
@@ -198,10 +298,6 @@ class Runner:
             raise InvalidInputError("learner: must be a Fleet, because the points have keys. Use Fleet(Detector()).")
         return self.model.process(points, record=self.record)
 
-    def _commit_if_due(self, urgent: bool) -> None:
-        if self._uncommitted and (urgent or time.monotonic() >= self._next_commit):
-            self._commit()
-
     def _commit(self) -> None:
         """Flush the sink, write the checkpoint, commit the source, in this order."""
         offset = self.sink.flush()
@@ -229,3 +325,61 @@ class Runner:
             max(self.checkpoint_interval, elapsed_s / MAX_CHECKPOINT_SHARE),
             MAX_INTERVAL_FACTOR * self.checkpoint_interval,
         )
+
+
+class PrefetchingReader:
+    """A thread that reads batches ahead, up to a bounded number, while one is processed."""
+
+    def __init__(self, batches: Iterator[Batch]) -> None:
+        self._queue: queue.Queue[Batch | BaseException | None] = queue.Queue(MAX_QUEUED_BATCHES)
+        self._finishing, self._stopped = threading.Event(), threading.Event()
+        self.ended = False
+        self._thread = threading.Thread(target=self._read_batches, args=(batches,), name="limpet source", daemon=True)
+        self._thread.start()
+
+    def take(self, timeout_s: float) -> Batch | None:
+        """Return the next batch; None if none arrives in time, or after the end (`ended`)."""
+        try:
+            item = self._queue.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        self.ended = not isinstance(item, Batch)
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+    def stop_after_current(self) -> None:
+        """End after the batch that is being read."""
+        self._finishing.set()
+
+    def stop(self, timeout_s: float = 2.0) -> None:
+        """End, and discard what has been read."""
+        self._stopped.set()
+        while self._thread.is_alive() and timeout_s > 0.0:
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            self._thread.join(0.05)
+            timeout_s -= 0.05
+
+    def _read_batches(self, batches: Iterator[Batch]) -> None:
+        """Queue the batches, and after them the error that ended the source, or None."""
+        failure = None
+        try:
+            for batch in batches:
+                if not isinstance(batch, Batch):
+                    raise InvalidInputError(f"source: read() must yield batches, got {type(batch).__name__}.")
+                if not self._put(batch) or self._finishing.is_set():
+                    break
+            if isinstance(batches, Generator):
+                batches.close()
+        except BaseException as error:  # raised again by `take`
+            failure = error
+        self._put(failure)
+
+    def _put(self, item: Batch | BaseException | None) -> bool:
+        """Wait for a place in the queue; return False if the reader was stopped."""
+        while not self._stopped.is_set():
+            with suppress(queue.Full):
+                self._queue.put(item, timeout=0.1)
+                return True
+        return False
