@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limpet.streams.batch import Batch
-from limpet.streams.formats import csv
-from limpet.streams.formats.csv import ArrowCsvReader, CsvReader
-from limpet.streams.formats.csv_dialect import CsvDialect
+from limpet.streams.formats.csv import ArrowCsvReader, CsvDialect, CsvReader
 from limpet.streams.formats.json import MAX_RECORD_BYTES, NO_KEY, NO_TIME, NOT_UTF8, RECORD_TOO_LONG
 from limpet.streams.results import to_str_list
 from limpet.streams.schema import ColumnSpec, Schema
@@ -165,7 +164,7 @@ def test_well_formed_lines_are_read_by_arrow() -> None:
 def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     head = b"time;sensor;a\n" + b"".join(b"2024-05-01T10:00:%02dZ;s%d;%d,5\n" % (i, i % 3, i) for i in range(60))
     quick = CsvReader.from_sample(head, ColumnSpec())
-    monkeypatch.setattr(csv, "_make_arrow_reader", lambda dialect, schema: None)
+    monkeypatch.setitem(sys.modules, "pyarrow.csv", None)  # type: ignore[arg-type]
     slow = CsvReader.from_sample(head, ColumnSpec())
     assert (slow.schema, slow.dialect) == (quick.schema, quick.dialect)
     assert slow._arrow_reader is None

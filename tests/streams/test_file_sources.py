@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 
 from limpet.exceptions import InvalidInputError
 from limpet.streams.batch import Batch, RejectLog
+from limpet.streams.formats import iter_line_blocks
 from limpet.streams.formats.json import MAX_RECORD_BYTES, NOT_JSON, RECORD_TOO_LONG
-from limpet.streams.formats.lines import iter_line_blocks
 from limpet.streams.schema import ColumnSpec, Schema
 from limpet.streams.sources.base import BaseSource
 from limpet.streams.sources.directory import UNREADABLE_FILE, DirectorySource

@@ -13,13 +13,14 @@ import numpy.typing as npt
 from limpet.fleet._key_index import is_valid_utf8
 
 NUMBER_FORMAT, ISO_FORMAT, ZONED_ISO_FORMAT, TEXT_FORMAT = "number", "ISO 8601", "ISO 8601 with a zone", "text"
+ISO_FORMATS = (ISO_FORMAT, ZONED_ISO_FORMAT)
 Times = npt.NDArray[Any]
 """datetime64[ns] in UTC, float64, or strings (object)."""
 
 ISO_PATTERN = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)(?:Z|([+-])(\d\d):?(\d\d)?)?)?", re.ASCII
 )
-UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+UNIX_EPOCH, NAIVE_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 1)
 MIN_YEAR, MAX_YEAR = 1678, 2261  # years whose nanoseconds fit in 64 bits
 
 
@@ -69,7 +70,7 @@ def parse_iso_ns(text: Any) -> int | None:
         moment = datetime.fromisoformat(text)
     except ValueError:  # such as February 31
         return None
-    since = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - UNIX_EPOCH
+    since = moment - (NAIVE_UNIX_EPOCH if moment.tzinfo is None else UNIX_EPOCH)
     sub_us_digits = (clock or "").partition(".")[2][6:]  # of a microsecond
     microseconds = (86_400 * since.days + since.seconds) * 1_000_000 + since.microseconds
     return 1000 * microseconds + int(sub_us_digits.ljust(3, "0") if sub_us_digits else 0)
@@ -77,7 +78,7 @@ def parse_iso_ns(text: Any) -> int | None:
 
 def parse_time(value: Any, kind: str) -> Any:
     """Parse a time of a kind: nanoseconds, a float or a string; None if it is not one."""
-    if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
+    if kind in ISO_FORMATS:
         return parse_iso_ns(value)
     if kind == NUMBER_FORMAT:
         return float(value) if is_number(value) and abs(value) < 1e300 else None
@@ -86,7 +87,7 @@ def parse_time(value: Any, kind: str) -> Any:
 
 def to_time_array(values: Sequence[Any], kind: str) -> Times:
     """Return an array of times that `parse_time` has parsed."""
-    if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
+    if kind in ISO_FORMATS:
         return np.array(values, np.int64).view("datetime64[ns]")
     if kind == NUMBER_FORMAT:
         return np.array(values, np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 
 from limpet._format import redact_url
 from limpet.exceptions import InvalidInputError
-from limpet.streams.formats.lines import READ_BLOCK_BYTES
+from limpet.streams.formats import READ_BLOCK_BYTES
 from limpet.streams.results import ALARMS_TABLE
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.base import BaseSink

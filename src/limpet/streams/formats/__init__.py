@@ -1,48 +1,32 @@
-"""Readers of lines: CSV or JSON, inferred from the beginning of the data."""
+"""Readers of lines: CSV or JSON, inferred from the beginning of the data, in blocks of bounded size."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from limpet.streams.batch import Batch
-from limpet.streams.formats.csv import CsvReader
-from limpet.streams.formats.csv_dialect import CsvDialect, sniff
-from limpet.streams.formats.json import RECORD_TOO_LONG, JsonReader
-from limpet.streams.formats.lines import Block
+from limpet.streams.formats.csv import CsvDialect, CsvReader, sniff
+from limpet.streams.formats.json import MAX_RECORD_BYTES, RECORD_TOO_LONG, JsonReader
 from limpet.streams.schema import ColumnSpec, Schema
 
 HEAD_BYTES = 1 << 16  # bytes that format and columns are inferred from
+READ_BLOCK_BYTES = 1 << 18  # about the size of a batch
+MAX_LOGGED_LINE_BYTES = 400  # of an oversized line
 BOM_BYTES = "\ufeff".encode()
 MAX_NON_TEXT_SHARE = 0.3  # of the characters of a text file
 CSV_FORMAT, JSON_FORMAT = "csv", "json"
-
-
-class JsonLinesReader:
-    """Make batches of lines of JSON."""
-
-    def __init__(self, reader: JsonReader) -> None:
-        self._reader = reader
-
-    @property
-    def schema(self) -> Schema | None:
-        """Columns of the records; None until the first record."""
-        return self._reader.schema
-
-    def make_batch(self, data: bytes, position: Any) -> Batch:
-        """Parse whole lines."""
-        return self._reader.make_batch([line for line in data.split(b"\n") if line.strip()], position)
-
-
-LinesReader = CsvReader | JsonLinesReader
+LinesReader = CsvReader | JsonReader
 
 
 def reader_from_schema(schema: Schema, spec: ColumnSpec) -> LinesReader:
     """Return the reader that reads lines as a schema describes them."""
     if schema.format:
-        return CsvReader(CsvDialect.from_dict(schema.format), schema)
-    return JsonLinesReader(JsonReader(spec, schema))
+        return CsvReader(CsvDialect(**schema.format | {"names": tuple(schema.format["names"])}), schema)
+    return JsonReader(spec, schema)
 
 
 def has_full_line(head: bytes, input_format: str | None) -> bool:
@@ -58,29 +42,15 @@ def has_full_line(head: bytes, input_format: str | None) -> bool:
 def sniff_reader(
     head: bytes, spec: ColumnSpec, input_format: str | None, previous: LinesReader | None = None
 ) -> tuple[LinesReader, int]:
-    """Infer format and columns from the first bytes.
+    """Infer format and columns from the first bytes; return the reader, and the offset of the first record.
 
-    Parameters
-    ----------
-    head : bytes
-        The beginning of the data.
-    spec : ColumnSpec
-        Columns requested by the user.
-    input_format : {"csv", "json"} or None
-        The format; None: inferred.
-    previous : CsvReader or JsonLinesReader, optional
-        The reader of the data that these replace: names and columns stay the same.
-
-    Returns
-    -------
-    tuple
-        The reader, and the offset of the first record.
+    Names and columns stay those of `previous`, the reader of the data that these replace.
     """
     if previous is not None and previous.schema is not None:
         spec = previous.schema.spec
     if _is_json(head, input_format):
-        reader = JsonLinesReader(JsonReader(spec, previous.schema if isinstance(previous, JsonLinesReader) else None))
-        reader.make_batch(head, None)  # which infers the columns
+        reader = JsonReader(spec, previous.schema if isinstance(previous, JsonReader) else None)
+        _parse_lines(reader, head)  # which infers the columns
         return reader, 0
     start = len(BOM_BYTES) if head.startswith(BOM_BYTES) else 0
     csv_reader = CsvReader.from_sample(head, spec, previous if isinstance(previous, CsvReader) else None)
@@ -104,19 +74,81 @@ def _find_line_end(head: bytes, start: int) -> int:
     return head.find(b"\n", start) + 1 or len(head)
 
 
-def make_batch_from_block(reader: LinesReader, block: Block, position: dict[str, Any]) -> Batch:
-    """Parse a block of lines; an oversized line is counted as a malformed record."""
-    batch = reader.make_batch(block.data, None) if block.data else Batch(np.zeros((0, 1)))
-    batch.position, batch.schema = position, reader.schema
-    if block.oversized_prefix is not None:
-        batch.rejects.add(RECORD_TOO_LONG, batch.n_records, block.oversized_prefix)
-        batch.n_records += 1
-    return batch
+def _parse_lines(reader: LinesReader, data: bytes) -> Batch:
+    if isinstance(reader, JsonReader):
+        return reader.make_batch([line for line in data.split(b"\n") if line.strip()], None)
+    return reader.make_batch(data, None)
 
 
 def is_text(head: bytes) -> bool:
     """Return whether a file that begins like this is a text file, a few malformed records aside."""
     text = head.decode("utf-8", "replace")
-    return sum(
-        char == "\ufffd" or (char < " " and char not in "\t\r\n\f") for char in text
-    ) <= MAX_NON_TEXT_SHARE * len(text)
+    n_non_text = sum(char == "\ufffd" or (char < " " and char not in "\t\r\n\f") for char in text)
+    return n_non_text <= MAX_NON_TEXT_SHARE * len(text)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines, the offset after them, and the beginning of an oversized line that was left out after them."""
+
+    data: bytes
+    end: int
+    oversized_prefix: bytes | None = None
+
+    def make_batch(self, reader: LinesReader, position: dict[str, Any]) -> Batch:
+        """Parse the lines; an oversized one is counted as a malformed record."""
+        batch = _parse_lines(reader, self.data) if self.data else Batch(np.zeros(0))
+        batch.position, batch.schema = position, reader.schema
+        if self.oversized_prefix is not None:
+            batch.rejects.add(RECORD_TOO_LONG, batch.n_records, self.oversized_prefix)
+            batch.n_records += 1
+        return batch
+
+
+def iter_line_blocks(
+    read: Callable[[int], bytes | None],
+    offset: int,
+    is_last_line_complete: Callable[[], bool] = lambda: True,
+    block_bytes: int = READ_BLOCK_BYTES,
+) -> Iterator[Block]:
+    """Yield blocks of lines from an offset on; an empty one whenever no whole line has arrived.
+
+    `read` returns up to n bytes: b"" at the end, None if no data has arrived yet. `is_last_line_complete` is called at
+    the end, if the last line has no line end.
+
+    >>> pieces = iter([b"a\\nb", b"c\\n", None, b"d", b""])
+    >>> [(block.data, block.end) for block in iter_line_blocks(lambda n: next(pieces), 0)]
+    [(b'a\\n', 2), (b'bc\\n', 5), (b'', 5), (b'', 5), (b'd', 6)]
+    """
+    pieces: list[bytes] = []  # of an incomplete line
+    size = 0  # of the pieces
+    oversized_prefix: bytes | None = None
+    while (piece := read(block_bytes)) != b"":
+        if piece is None:
+            yield Block(b"", offset)
+            continue
+        if oversized_prefix is not None:
+            end = piece.find(b"\n") + 1
+            size += end or len(piece)
+            if not end:
+                yield Block(b"", offset)
+                continue
+            offset += size
+            yield Block(b"", offset, oversized_prefix)
+            oversized_prefix, size, piece = None, 0, piece[end:]
+        cut = piece.rfind(b"\n") + 1
+        data = b""
+        if cut:
+            data = b"".join([*pieces, piece[:cut]])
+            pieces, size = [], 0
+            offset += len(data)
+        yield Block(data, offset)
+        pieces.append(piece[cut:])
+        size += len(piece) - cut
+        if size > MAX_RECORD_BYTES:
+            oversized_prefix, pieces = b"".join(pieces)[:MAX_LOGGED_LINE_BYTES], []
+    rest = b"".join(pieces)
+    if oversized_prefix is not None:
+        yield Block(b"", offset + size, oversized_prefix)
+    elif rest and is_last_line_complete():
+        yield Block(rest, offset + len(rest))

@@ -1,12 +1,16 @@
-"""Points from lines of CSV: by pyarrow where all lines are well-formed, else line by line, with reasons.
+"""Points from lines of CSV, whose dialect is inferred: by pyarrow where all lines are well-formed, else line by line.
 
 Both give the same: the result of a line does not depend on the lines around it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cached_property
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,16 +20,7 @@ from limpet._format import join_names
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
 from limpet.fleet._key_input import keys_from_column, to_series
-from limpet.streams.batch import Batch, RejectLog
-from limpet.streams.formats.csv_dialect import (
-    BOM,
-    MISSING_VALUES,
-    CsvDialect,
-    parse_header,
-    parse_number,
-    sniff,
-    split_fields,
-)
+from limpet.streams.batch import Batch
 from limpet.streams.formats.json import (
     MAX_RECORD_BYTES,
     NO_KEY,
@@ -33,11 +28,15 @@ from limpet.streams.formats.json import (
     NOT_UTF8,
     RECORD_TOO_LONG,
     SCHEMA_SAMPLE_RECORDS,
+    ParsedRecord,
+    batch_from_records,
 )
-from limpet.streams.schema import ColumnSpec, Schema, infer_schema
+from limpet.streams.schema import ColumnSpec, Schema, infer_schema, is_time_name
 from limpet.streams.timestamps import (
     ISO_FORMAT,
+    ISO_FORMATS,
     NUMBER_FORMAT,
+    TEXT_FORMAT,
     ZONED_ISO_FORMAT,
     Times,
     parse_iso_ns,
@@ -45,8 +44,122 @@ from limpet.streams.timestamps import (
     to_time_array,
 )
 
+FIELD_SEPARATORS = ",;\t|"
+MISSING_VALUES = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "-", "?")
+DECIMAL_COMMA_PATTERN = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+BOM = "\ufeff"  # byte order mark
 NEWLINE_BYTE = ord("\n")
 SAFE_TIME_RANGE_NS = np.array(["1679", "2261"], "datetime64[ns]").view(np.int64)  # valid in any zone
+
+
+@dataclass(frozen=True)
+class CsvDialect:
+    """How a CSV file is written.
+
+    `names` are those of the columns, in the file if it `has_header`; `comments` counts the lines before the header that
+    begin with #.
+    """
+
+    separator: str
+    decimal: str
+    names: tuple[str, ...]
+    has_header: bool
+    comments: int = 0
+
+
+def sniff(lines: Sequence[str]) -> CsvDialect:
+    """Infer the dialect from the first lines of a file.
+
+    >>> sniff(["zeit;wert", "1;0,5", "2;0,7"])
+    CsvDialect(separator=';', decimal=',', names=('zeit', 'wert'), has_header=True, comments=0)
+    >>> sniff(["1.5", "2.5"]).names
+    ('value',)
+    """
+    lines = [line.removeprefix(BOM) if i == 0 else line for i, line in enumerate(lines)]
+    comments = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    lines = [line for line in lines[comments:] if line.strip()]
+    if not lines:
+        return CsvDialect(",", ".", (), False, comments)
+    separator = max(FIELD_SEPARATORS, key=lambda field: _count_agreeing_lines(lines, field))
+    is_one_column = separator == "," and "," not in lines[0]
+    if is_one_column and all(DECIMAL_COMMA_PATTERN.fullmatch(line.strip()) for line in lines[1:]):
+        separator = ";"  # the numbers have decimal commas
+    rows = [split_fields(line, separator) for line in lines]
+    body = rows[1:]
+    commas = sum(bool(DECIMAL_COMMA_PATTERN.fullmatch(field.strip())) for row in body for field in row)
+    points = sum("." in field and parse_number(field, ".") is not None for row in body for field in row)
+    decimal = "," if separator != "," and commas > points else "."
+    has_header = _is_header(rows[0], body, decimal)
+    if has_header:
+        names = parse_header(lines[0], separator)
+    else:
+        names = ("value",) if len(rows[0]) == 1 else tuple(f"column_{i}" for i in range(len(rows[0])))
+    return CsvDialect(separator, decimal, names, has_header, comments)
+
+
+def parse_header(line: str, separator: str) -> tuple[str, ...]:
+    """Return the names in the header; duplicates get a number.
+
+    >>> parse_header("a, b ,a", ",")
+    ('a', 'b', 'a_2')
+    """
+    names: dict[str, None] = {}
+    for field in split_fields(line, separator):
+        name = unique = field.strip()
+        numbers = count(2)
+        while unique in names:
+            unique = f"{name}_{next(numbers)}"
+        names[unique] = None
+    return tuple(names)
+
+
+def split_fields(line: str, separator: str) -> list[str]:
+    """Split one line into fields; quotes end with the line.
+
+    >>> split_fields('a,"b,""c"" ",d', ",")
+    ['a', 'b,"c" ', 'd']
+    """
+    if '"' not in line:
+        return line.split(separator)
+    try:
+        return next(csv.reader([line], delimiter=separator))
+    except csv.Error:  # a carriage return, or a field of more than 128 kB
+        return line.split(separator)
+
+
+def parse_number(text: str, decimal: str) -> float | None:
+    """Return a field as a number, NaN if it is missing, None if it is not a number.
+
+    >>> parse_number(" 1,5 ", ","), parse_number("1_000", "."), parse_number("n/a", ".")
+    (1.5, None, None)
+    """
+    text = text.strip()
+    if decimal != ".":
+        if "." in text:
+            return None
+        text = text.replace(decimal, ".")
+    try:
+        number = float(text)
+    except ValueError:
+        return float("nan") if text in MISSING_VALUES else None
+    return None if "_" in text or not text.isascii() else number
+
+
+def _count_agreeing_lines(lines: Sequence[str], separator: str) -> tuple[int, int]:
+    """Return how many lines have the most frequent number of fields, and this number; zeros for one field."""
+    widths = Counter(len(split_fields(line, separator)) for line in lines)
+    width, n_lines = widths.most_common(1)[0]
+    return (n_lines, width) if width > 1 else (0, 0)
+
+
+def _is_header(first: Sequence[str], body: Sequence[Sequence[str]], decimal: str) -> bool:
+    """Return whether the first line names a time, or has no number where a later line has one."""
+    if any(is_time_name(field) and len(field.strip()) > 1 for field in first):  # "t" can be a boolean
+        return True
+    numbers = [i for i, field in enumerate(first) if parse_number(field, decimal) is not None and field.strip()]
+    if numbers:
+        return False
+    return not body or any(parse_number(field, decimal) is not None and field.strip() for row in body for field in row)
 
 
 class ArrowCsvReader:
@@ -54,17 +167,34 @@ class ArrowCsvReader:
 
     def __init__(self, dialect: CsvDialect, schema: Schema) -> None:
         import narwhals  # noqa: F401 # which reads the keys
-        import pyarrow
-        import pyarrow.csv
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
 
-        self._pyarrow, self._csv = pyarrow, pyarrow.csv
-        self.dialect, self.schema = dialect, schema
+        self._pyarrow, self._csv, self.schema = pa, arrow_csv, schema
+        types = dict.fromkeys(schema.values, pa.float64())
+        if schema.key is not None:
+            types[schema.key] = pa.dictionary(pa.int32(), pa.string())
+        time_types = [pa.float64() if schema.time_kind == NUMBER_FORMAT else pa.string()]
+        if schema.time_kind in ISO_FORMATS:  # all lines have a zone, or none has: the likelier case first
+            zones = (None, "UTC") if schema.time_kind == ISO_FORMAT else ("UTC", None)
+            time_types = [pa.timestamp("ns", zone) for zone in zones]
+        self._options_to_try = [
+            (
+                arrow_csv.ReadOptions(use_threads=False, block_size=1 << 30, column_names=dialect.names),
+                arrow_csv.ParseOptions(delimiter=dialect.separator),
+                arrow_csv.ConvertOptions(
+                    column_types=types if schema.time is None else types | {schema.time: time_type},
+                    include_columns=schema.required_columns,
+                    null_values=MISSING_VALUES,
+                    decimal_point=dialect.decimal,
+                ),
+            )
+            for time_type in time_types
+        ]
 
     def make_batch(self, data: bytes, position: Any) -> Batch | None:
         """Parse whole lines; return None if any is not well-formed."""
-        if not is_arrow_safe(data):
-            return None
-        table = self._read_table(data)
+        table = self._read_table(data) if _is_arrow_safe(data) else None
         if table is None or len(table) != data.count(b"\n") + (not data.endswith(b"\n")):  # quotes over several lines
             return None
         schema, n = self.schema, len(table)
@@ -76,11 +206,10 @@ class ArrowCsvReader:
                 return None
         keys, times = None, None
         if schema.key is not None:
-            key_codes = keys_from_column(to_series(table.column(schema.key)))
-            assert isinstance(key_codes, StrKeys)
-            assert key_codes.codes is not None
-            keys, last = key_codes, key_codes.values[key_codes.codes[-1]]
-            if "" in keys.values or "\n" in last:  # a quote that the last line does not close
+            keys = keys_from_column(to_series(table.column(schema.key)))
+            assert isinstance(keys, StrKeys)
+            assert keys.codes is not None
+            if "" in keys.values or "\n" in keys.values[keys.codes[-1]]:  # a quote that the last line does not close
                 return None
         if schema.time is not None and (times := _column_to_times(table.column(schema.time))) is None:
             return None
@@ -90,42 +219,15 @@ class ArrowCsvReader:
 
     def _read_table(self, data: bytes) -> Any:
         """Return the required columns, or None if pyarrow cannot parse them."""
-        pa, csv = self._pyarrow, self._csv
-        for options in self._options:
+        for options in self._options_to_try:
             try:
-                return csv.read_csv(pa.BufferReader(data), *options)
-            except (pa.ArrowInvalid, pa.ArrowKeyError):
+                return self._csv.read_csv(self._pyarrow.BufferReader(data), *options)
+            except (self._pyarrow.ArrowInvalid, self._pyarrow.ArrowKeyError):
                 continue
         return None
 
-    @cached_property
-    def _options(self) -> list[Any]:
-        """Options of pyarrow to try: a column of times has a zone in all lines or in none."""
-        pa, csv = self._pyarrow, self._csv
-        types = dict.fromkeys(self.schema.values, pa.float64())
-        if self.schema.key is not None:
-            types[self.schema.key] = pa.dictionary(pa.int32(), pa.string())
-        time, kinds = self.schema.time, [pa.float64() if self.schema.time_kind == NUMBER_FORMAT else pa.string()]
-        if self.schema.time_kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
-            kinds = [pa.timestamp("ns"), pa.timestamp("ns", tz="UTC")][
-                :: -1 if self.schema.time_kind == ZONED_ISO_FORMAT else 1
-            ]
-        return [
-            (
-                csv.ReadOptions(use_threads=False, block_size=1 << 30, column_names=self.dialect.names),
-                csv.ParseOptions(delimiter=self.dialect.separator),
-                csv.ConvertOptions(
-                    column_types=types if time is None else types | {time: kind},
-                    include_columns=self.schema.required_columns,
-                    null_values=MISSING_VALUES,
-                    decimal_point=self.dialect.decimal,
-                ),
-            )
-            for kind in kinds
-        ]
 
-
-def is_arrow_safe(data: bytes) -> bool:
+def _is_arrow_safe(data: bytes) -> bool:
     """Return whether pyarrow splits the lines alike: no oversized line, no other line ends, no byte order mark."""
     if data.startswith(BOM.encode()):
         return False
@@ -159,13 +261,9 @@ def _column_to_times(column: Any) -> Times | None:
         import pyarrow
 
         moments = _column_to_numpy(column.cast(pyarrow.int64()), np.int64)
-        return (
-            moments.view("datetime64[ns]")
-            if SAFE_TIME_RANGE_NS[0] < moments.min() and moments.max() < SAFE_TIME_RANGE_NS[1]
-            else None
-        )
-    strings = np.empty(len(column), object)
-    strings[:] = column.to_pylist()
+        is_safe = SAFE_TIME_RANGE_NS[0] < moments.min() and moments.max() < SAFE_TIME_RANGE_NS[1]
+        return moments.view("datetime64[ns]") if is_safe else None
+    strings = to_time_array(column.to_pylist(), TEXT_FORMAT)
     return None if "\n" in strings[-1] else strings
 
 
@@ -173,40 +271,41 @@ class CsvReader:
     """Make batches of lines of one dialect and one schema."""
 
     def __init__(self, dialect: CsvDialect, schema: Schema) -> None:
-        self.dialect, self.schema = dialect, replace(schema, format=dialect.to_dict())
+        self.dialect, self.schema = dialect, replace(schema, format=asdict(dialect))
         index_by_name = {name: i for i, name in enumerate(dialect.names)}
         self._field_index = {name: index_by_name[name] for name in schema.required_columns}
-        self._arrow_reader = _make_arrow_reader(dialect, schema)
+        try:
+            self._arrow_reader: ArrowCsvReader | None = ArrowCsvReader(dialect, schema)
+        except ImportError:  # without pyarrow or narwhals
+            self._arrow_reader = None
 
     @classmethod
     def from_sample(cls, head: bytes, spec: ColumnSpec, previous: CsvReader | None = None) -> CsvReader:
         """Infer dialect and columns from the beginning of a file; `previous` is kept if this file has no header."""
-        lines = [line.rstrip(b"\r").decode("utf-8", "replace") for line in head.split(b"\n")][
-            : 10 * SCHEMA_SAMPLE_RECORDS
-        ]
+        raw_lines = head.split(b"\n")[: 10 * SCHEMA_SAMPLE_RECORDS]
+        lines = [line.rstrip(b"\r").decode("utf-8", "replace") for line in raw_lines]
         dialect = sniff(lines)
-        if previous is not None and not dialect.has_header and previous.dialect.has_header:
-            is_continuation = (
-                len(dialect.names) == len(previous.dialect.names) and dialect.separator == previous.dialect.separator
-            )
-            if is_continuation:
-                return previous
+        names, separator = dialect.names, dialect.separator
+        if (
+            previous is not None
+            and (previous.dialect.has_header and not dialect.has_header)
+            and (len(previous.dialect.names), previous.dialect.separator) == (len(names), separator)
+        ):
+            return previous
         body = [line for line in lines[dialect.comments :] if line.strip()][dialect.has_header :]
-        width = len(dialect.names)
-        rows = [row for line in body if len(row := split_fields(line, dialect.separator)) == width][
-            :SCHEMA_SAMPLE_RECORDS
-        ]
+        rows = [row for line in body if len(row := split_fields(line, separator)) == len(names)]
         if body and not rows:
-            fields = len(split_fields(body[0], dialect.separator))
+            fields = len(split_fields(body[0], separator))
             raise InvalidInputError(
-                f"the header has the columns {join_names(dialect.names)}, but the next line has {fields} fields"
+                f"the header has the columns {join_names(names)}, but the next line has {fields} fields"
             )
-        if not body and spec.columns is None and dialect.names:
-            raise InvalidInputError(f"no records after the header {join_names(dialect.names)}")
+        if not body and spec.columns is None and names:
+            raise InvalidInputError(f"no records after the header {join_names(names)}")
         sample = [
-            {name: _parse_field(field, dialect) for name, field in zip(dialect.names, row, strict=True)} for row in rows
+            {name: _parse_field(field, dialect.decimal) for name, field in zip(names, row, strict=True)}
+            for row in rows[:SCHEMA_SAMPLE_RECORDS]
         ]
-        return cls(dialect, infer_schema(sample or [dict.fromkeys(dialect.names)], spec))
+        return cls(dialect, infer_schema(sample or [dict.fromkeys(names)], spec))
 
     def is_header(self, line: bytes) -> bool:
         """Return whether a line is the header."""
@@ -219,40 +318,10 @@ class CsvReader:
         return self._make_batch_from_lines(data, position) if result is None else result
 
     def _make_batch_from_lines(self, data: bytes, position: Any) -> Batch:
-        schema, rejects = self.schema, RejectLog()
-        points: list[list[float]] = []
-        record_indexes: list[int] = []
-        keys: list[str] = []
-        times: list[Any] = []
-        n = 0
-        for line in data.split(b"\n"):
-            if not line.rstrip(b"\r"):
-                continue
-            result = self._parse_line(line)
-            if isinstance(result, str):
-                rejects.add(result, n, line)
-            else:
-                point, moment, key = result
-                points.append(point)
-                times.append(moment)
-                keys.append(key)
-                record_indexes.append(n)
-            n += 1
-        values = np.array(points, np.float64).reshape(len(points), len(schema.values))
-        return Batch(
-            values,
-            position,
-            schema.values,
-            None if schema.key is None else StrKeys(keys),
-            None if schema.time is None or schema.time_kind is None else to_time_array(times, schema.time_kind),
-            n_records=n,
-            record_index=np.array(record_indexes, np.int64),
-            rejects=rejects,
-            tz_aware=schema.time_kind == ZONED_ISO_FORMAT,
-        )
+        lines = (line for line in data.split(b"\n") if line.rstrip(b"\r"))
+        return batch_from_records(((self._parse_line(line), line) for line in lines), self.schema, position)
 
-    def _parse_line(self, line: bytes) -> tuple[list[float], Any, str] | str:
-        """Return values, time and key of a line, or the reason why it has none."""
+    def _parse_line(self, line: bytes) -> ParsedRecord:
         if len(line) > MAX_RECORD_BYTES:
             return RECORD_TOO_LONG
         text = line.rstrip(b"\r").decode("utf-8", "surrogateescape")
@@ -282,27 +351,20 @@ class CsvReader:
         if self.schema.time_kind == NUMBER_FORMAT:
             number = parse_number(field, self.dialect.decimal)
             return None if number is None or number != number else parse_time(number, NUMBER_FORMAT)
-        if self.schema.time_kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
+        if self.schema.time_kind in ISO_FORMATS:
             return parse_iso_ns(field.strip())
         return None if _has_invalid_utf8(field) else field
 
 
-def _make_arrow_reader(dialect: CsvDialect, schema: Schema) -> ArrowCsvReader | None:
-    """Return the fast reader, None without pyarrow or narwhals."""
-    try:
-        return ArrowCsvReader(dialect, schema)
-    except ImportError:
-        return None
-
-
-def _parse_field(field: str, dialect: CsvDialect) -> Any:
+def _parse_field(field: str, decimal: str) -> Any:
     """Return a field as a number, a string, or None if it is missing."""
-    number = parse_number(field, dialect.decimal)
+    field = field.strip()
+    number = parse_number(field, decimal)
     if number is None:
-        return field.strip()
-    if field.strip() in MISSING_VALUES:
+        return field
+    if field in MISSING_VALUES:
         return None
-    return int(number) if field.strip().lstrip("+-").isdigit() and abs(number) < 2**53 else number
+    return int(number) if field.lstrip("+-").isdigit() and abs(number) < 2**53 else number
 
 
 def _has_invalid_utf8(text: str) -> bool:

@@ -20,14 +20,14 @@ from limpet.streams.formats import (
     CSV_FORMAT,
     HEAD_BYTES,
     JSON_FORMAT,
+    READ_BLOCK_BYTES,
     LinesReader,
     has_full_line,
     is_text,
-    make_batch_from_block,
+    iter_line_blocks,
     reader_from_schema,
     sniff_reader,
 )
-from limpet.streams.formats.lines import READ_BLOCK_BYTES, iter_line_blocks
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sources.base import BaseSource
 
@@ -160,7 +160,7 @@ class FileSource(BaseSource):
                 head = os.pread(file.fileno(), HEAD_CHECKSUM_BYTES, 0)  # the file has grown
             length = min(len(head), block.end)
             position = {"offset": block.end, "head": [length, zlib.crc32(head[:length])]}
-            batch = make_batch_from_block(self._reader, block, position)
+            batch = block.make_batch(self._reader, position)
             self.schema = batch.schema
             if not self.is_gzip:
                 if block.end > size or not len(batch):

@@ -17,12 +17,11 @@ from limpet.streams.formats import (
     HEAD_BYTES,
     LinesReader,
     has_full_line,
-    make_batch_from_block,
+    iter_line_blocks,
     reader_from_schema,
     sniff_reader,
 )
 from limpet.streams.formats.csv import CsvReader
-from limpet.streams.formats.lines import iter_line_blocks
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sources.base import BaseSource
 
@@ -83,7 +82,7 @@ class StdinSource(BaseSource):
         pieces = iter([head[start:]] if head[start:] else [])
         assert self._reader is not None
         for block in iter_line_blocks(lambda n: next(pieces, None) or _read(pipe, n, POLL_TIMEOUT_S), 0):
-            batch = make_batch_from_block(self._reader, block, {})
+            batch = block.make_batch(self._reader, {})
             self.schema = batch.schema
             yield batch
 
