@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from limpet._format import redact_url
 from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError, LimpetError
-from limpet.streams.brokers._asyncio_thread import AsyncioThread
-from limpet.streams.brokers._decode import log
+from limpet.streams.brokers.base import log
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.js import JetStreamContext
+    from nats.js.api import ConsumerInfo, StreamInfo
 
 
 MIN_RECONNECT_DELAY_S, MAX_RECONNECT_DELAY_S = 0.2, 5.0
@@ -31,6 +32,40 @@ class RetryLater(Exception):
     """A new session is needed, without an error."""
 
 
+class AsyncioThread:
+    """An event loop in a separate thread, for synchronous callers."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def submit(self, task: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(task, self.loop)
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Cancel running coroutines and end the thread."""
+        if self.loop.is_closed():
+            return
+        with contextlib.suppress(TimeoutError):
+            self.submit(_cancel_all()).result(timeout_s)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout_s)
+        if not self._thread.is_alive():
+            self.loop.close()
+
+
+async def _cancel_all() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
 class NatsConnection:
     """A connection that runs `session` of a subclass, again after each reconnect.
 
@@ -38,13 +73,13 @@ class NatsConnection:
     created again in any case, and one code path is easier to get right than two.
     """
 
-    def __init__(self, servers: str | Sequence[str], login: dict[str, Any], purpose: str) -> None:
+    def __init__(self, servers: str | Sequence[str], login: dict[str, Any], subject: str, purpose: str) -> None:
         with optional_import("NATS", "nats"):
             import nats
         self._nats = nats
         self.servers = [servers] if isinstance(servers, str) else list(servers)
         self.label = ", ".join(redact_url(server) for server in self.servers)
-        self._login, self._purpose = login, purpose
+        self.subject, self._login, self._purpose = subject, login, purpose
         self.failure: Exception | None = None
         self._ready = threading.Event()
         self._thread = AsyncioThread(f"limpet {purpose}")
@@ -84,13 +119,42 @@ class NatsConnection:
 
     def mark_lost(self, reason: str) -> None:
         """End the session, and start another."""
-        if self.broken is not None and not self.broken.done():
-            self.broken.set_exception(ConnectionLost(reason))
+        self._end_session(ConnectionLost(reason))
 
     def mark_failed(self, reason: str) -> None:
         """End the session permanently."""
+        self._end_session(InvalidInputError(f"{self.label}: {reason}."))
+
+    def _end_session(self, error: Exception) -> None:
         if self.broken is not None and not self.broken.done():
-            self.broken.set_exception(InvalidInputError(f"{self.label}: {reason}."))
+            self.broken.set_exception(error)
+
+    async def find_stream(self, jetstream: JetStreamContext, name: str | None, missing: str) -> StreamInfo:
+        """Return a stream by its name, or else by the subject."""
+        from nats.js.errors import NotFoundError, ServiceUnavailableError
+
+        try:
+            return await jetstream.stream_info(name or await jetstream.find_stream_name_by_subject(self.subject))
+        except NotFoundError as error:
+            raise ConnectionLost(missing) from error
+        except ServiceUnavailableError as error:
+            raise ConnectionLost("JetStream is not enabled, or not ready") from error
+
+    async def add_consumer(
+        self, jetstream: JetStreamContext, stream: str, sequence: int, **settings: Any
+    ) -> ConsumerInfo:
+        """Create an ephemeral consumer of the messages after a sequence number."""
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=sequence + 1,
+            ack_policy=AckPolicy.NONE,
+            filter_subject=self.subject,
+            mem_storage=True,
+            **settings,
+        )
+        return await jetstream.add_consumer(stream, config)
 
     async def _run_sessions(self) -> None:
         while True:

@@ -6,11 +6,10 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from limpet.streams.brokers._decode import log
 from limpet.streams.brokers._nats_connection import ConnectionLost, NatsConnection, RetryLater
-from limpet.streams.brokers._queue import MessageQueue
+from limpet.streams.brokers.base import Message, MessageQueue, log
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -25,16 +24,6 @@ HEARTBEAT_INTERVAL_S, HEARTBEAT_TIMEOUT_S = 2.0, 5.0
 REQUEST_TIMEOUT_S = 30.0
 NS_PER_SECOND = 1_000_000_000
 CONSUMER_LOST_REASONS = ("Consumer Deleted", "Leadership Change", "Server Shutdown", "Consumer is push based")
-
-
-class Message(NamedTuple):
-    """A message: its sequence number in the stream created at `created`, and the number of messages after it."""
-
-    sequence: int
-    subject: str
-    payload: bytes
-    pending: int
-    created: str
 
 
 class Consumer(NatsConnection):
@@ -54,11 +43,11 @@ class Consumer(NatsConnection):
         created: str | None,
         follow: bool,
     ) -> None:
-        super().__init__(servers, login, "source")
-        self.subject, self.stream, self.follow = subject, stream, follow
+        super().__init__(servers, login, subject, "source")
+        self.stream, self.follow = stream, follow
         self.sequence, self.created = sequence, created
         self.start_sequence: int | None = None  # before the first message
-        self._queue: MessageQueue[Message] = MessageQueue()
+        self._queue = MessageQueue()
         self._end_sequence: int | None = None
         self._is_complete = False
         self._n_requested = 0
@@ -86,16 +75,15 @@ class Consumer(NatsConnection):
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
         """Create a consumer and queue its messages, until it is lost."""
         assert self.broken is not None
-        info = await self._find_stream(jetstream)
-        self._find_start_sequence(info)
-        assert self.sequence is not None
-        self.start_sequence = self.sequence if self.start_sequence is None else self.start_sequence
+        missing = f"stream with the subject {self.subject!r}" if self.stream is None else f"stream {self.stream!r}"
+        info = await self.find_stream(jetstream, self.stream, f"no {missing}")
+        stream = self.stream = str(info.config.name)
+        sequence = self._find_start_sequence(info)
+        self.start_sequence = sequence if self.start_sequence is None else self.start_sequence
         if not self.follow and self._end_sequence is None:
             self._end_sequence = info.state.last_seq
-        stream = self.stream
-        assert stream is not None
-        consumer = await jetstream.add_consumer(stream, self._make_config())
-        if self._end_sequence is not None and (not consumer.num_pending or self.sequence >= self._end_sequence):
+        consumer = await self.add_consumer(jetstream, stream, sequence, inactive_threshold=60.0)
+        if self._end_sequence is not None and (not consumer.num_pending or sequence >= self._end_sequence):
             self._finish()
         inbox = client.new_inbox()
         expected = 1
@@ -107,12 +95,8 @@ class Consumer(NatsConnection):
                 self._handle_status(message.headers["Status"], message.headers)
                 return
             tokens = message.reply.split(".")
-            token_index = 5 if len(tokens) == 9 else 7  # a domain adds two tokens
-            sequence, count, pending = (
-                int(tokens[token_index]),
-                int(tokens[token_index + 1]),
-                int(tokens[token_index + 3]),
-            )
+            first = 5 if len(tokens) == 9 else 7  # a domain adds two tokens
+            sequence, count, pending = int(tokens[first]), int(tokens[first + 1]), int(tokens[first + 3])
             if count != expected:
                 self.mark_lost(f"message {expected} of the consumer is missing")
                 return
@@ -140,60 +124,37 @@ class Consumer(NatsConnection):
         finally:
             self._client = None
 
-    async def _find_stream(self, jetstream: JetStreamContext) -> StreamInfo:
-        from nats.js.errors import NotFoundError, ServiceUnavailableError
-
-        try:
-            if self.stream is None:
-                self.stream = await jetstream.find_stream_name_by_subject(self.subject)
-            return await jetstream.stream_info(self.stream)
-        except NotFoundError as error:
-            missing = f"stream with the subject {self.subject!r}" if self.stream is None else f"stream {self.stream!r}"
-            raise ConnectionLost(f"no {missing}") from error
-        except ServiceUnavailableError as error:
-            raise ConnectionLost("JetStream is not enabled, or not ready") from error
-
-    def _find_start_sequence(self, info: StreamInfo) -> None:
-        """Find where to resume, if the stream was replaced or truncated meanwhile."""
+    def _find_start_sequence(self, info: StreamInfo) -> int:
+        """Return the last sequence number read, or that to resume after if the stream was replaced or truncated."""
         first, last = max(info.state.first_seq, 1), info.state.last_seq
         created = info.created.isoformat() if info.created else ""
         known = self.sequence
         if known is None:
-            self.sequence = first - 1
+            sequence = first - 1
         elif self.created and created != self.created:
             log.warning("%s: stream %s was created again: reading it from the beginning", self.label, self.stream)
-            self.sequence = first - 1
+            sequence = first - 1
         elif last < known:
             log.warning("%s: stream %s ends at %d, before %d: resuming there", self.label, self.stream, last, known)
-            self.sequence = last
+            sequence = last
         elif first > known + 1:
             log.warning(
                 "%s: stream %s starts at %d: up to %d messages were deleted before they were read",
                 *(self.label, self.stream, first, first - known - 1),
             )
-            self.sequence = first - 1
-        self.created = created
-
-    def _make_config(self) -> Any:
-        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-
-        assert self.sequence is not None
-        return ConsumerConfig(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=self.sequence + 1,
-            ack_policy=AckPolicy.NONE,
-            filter_subject=self.subject,
-            mem_storage=True,
-            inactive_threshold=60.0,
-        )
+            sequence = first - 1
+        else:
+            sequence = known
+        self.sequence, self.created = sequence, created
+        return sequence
 
     def _accept(self, message: Message) -> None:
-        if self._end_sequence is not None and message.sequence > self._end_sequence:
+        if self._end_sequence is not None and message.number > self._end_sequence:
             self._finish()
             return
-        self.sequence = message.sequence
+        self.sequence = message.number
         self._queue.put(message)
-        if self._end_sequence is not None and (message.pending == 0 or message.sequence == self._end_sequence):
+        if self._end_sequence is not None and (message.pending == 0 or message.number == self._end_sequence):
             self._finish()
 
     def _finish(self) -> None:

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from limpet.streams.brokers._encode import PendingPublishes
 from limpet.streams.brokers._nats_connection import REPLY_TIMEOUT_S, ConnectionLost, NatsConnection
+from limpet.streams.brokers.base import PendingPublishes
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -34,8 +34,8 @@ class Publisher(NatsConnection):
     """
 
     def __init__(self, servers: str | Sequence[str], login: dict[str, Any], subject: str, sequence: int | None) -> None:
-        super().__init__(servers, login, "sink")
-        self.subject, self.sequence = subject, sequence
+        super().__init__(servers, login, subject, "sink")
+        self.sequence = sequence
         self.unconfirmed = PendingPublishes(self.label)
         self._prefix: str | None = None  # of the ids of this run
         self._queue: deque[tuple[int, bytes]] = deque()  # not yet published
@@ -53,7 +53,6 @@ class Publisher(NatsConnection):
 
     def on_failure(self) -> None:
         """Raise the failure where confirmations are waited for."""
-        assert self.failure is not None
         self.unconfirmed.fail(self.failure)
 
     def _enqueue(self, prefix: str, messages: list[tuple[int, bytes]]) -> None:
@@ -65,14 +64,13 @@ class Publisher(NatsConnection):
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
         """Publish messages until the connection is lost."""
         assert self.broken is not None
-        stream = await self._find_stream(jetstream)
-        last = (await jetstream.stream_info(stream)).state.last_seq
+        info = await self.find_stream(jetstream, None, f"no stream accepts the subject {self.subject!r}")
+        stream, last = str(info.config.name), info.state.last_seq
         if self.sequence is None:
             self.sequence = self._max_sequence = last
         elif last < self.sequence:  # the stream was created again
             self.sequence = self._max_sequence = 0
-        unconfirmed = list(self._sent.items())
-        self._queue.extendleft(reversed(unconfirmed))
+        self._queue.extendleft(reversed(self._sent.items()))
         self._sent.clear()
         inbox = client.new_inbox()
         await client.subscribe(f"{inbox}.*", cb=self._on_confirmation, pending_msgs_limit=0, pending_bytes_limit=0)
@@ -128,31 +126,10 @@ class Publisher(NatsConnection):
             self.sequence = self._max_sequence  # later messages are stored after it
         self.unconfirmed.add(-1)
 
-    async def _find_stream(self, jetstream: JetStreamContext) -> str:
-        from nats.js.errors import NotFoundError, ServiceUnavailableError
-
-        try:
-            return await jetstream.find_stream_name_by_subject(self.subject)
-        except NotFoundError as error:
-            raise ConnectionLost(f"no stream accepts the subject {self.subject!r}") from error
-        except ServiceUnavailableError as error:
-            raise ConnectionLost("JetStream is not enabled, or not ready") from error
-
     async def _find_stored_numbers(self, client: Client, jetstream: JetStreamContext, stream: str) -> dict[int, int]:
         """Return the sequence numbers of the messages of this run in the stream after `sequence`, by number."""
-        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-
         assert self.sequence is not None
-        config = ConsumerConfig(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=self.sequence + 1,
-            ack_policy=AckPolicy.NONE,
-            filter_subject=self.subject,
-            headers_only=True,
-            mem_storage=True,
-            inactive_threshold=30.0,
-        )
-        consumer = await jetstream.add_consumer(stream, config)
+        consumer = await self.add_consumer(jetstream, stream, self.sequence, headers_only=True, inactive_threshold=30.0)
         inbox, stored = client.new_inbox(), {}
         messages = await client.subscribe(inbox, pending_msgs_limit=0, pending_bytes_limit=0)
         n_remaining = consumer.num_pending or 0

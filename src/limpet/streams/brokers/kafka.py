@@ -5,32 +5,33 @@ All other options are those of librdkafka. A user and a password mean SASL over 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
+from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch, check_same_position_field, position_field
-from limpet.streams.brokers._decode import ANY_COLUMNS, MAX_BATCH_MESSAGES, POLL_TIMEOUT_S, MessageDecoder, log
-from limpet.streams.brokers._encode import STOP_TIMEOUT_S, encode_messages
-from limpet.streams.brokers._kafka_client import (
-    ErrorMonitor,
-    check_options,
-    describe_error,
-    import_confluent_kafka,
-    make_client,
+from limpet.streams.brokers.base import (
+    ANY_COLUMNS,
+    MAX_BATCH_MESSAGES,
+    POLL_TIMEOUT_S,
+    BrokerSink,
+    BrokerSource,
+    log,
 )
-from limpet.streams.brokers._kafka_offsets import PartitionOffsets
 from limpet.streams.brokers.url import format_host_port, parse_broker_url
-from limpet.streams.results import BatchResult, check_table
+from limpet.streams.results import BatchResult
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
-from limpet.streams.sources.base import BaseSource
+from limpet.streams.sinks.base import make_offset
 
 DEFAULT_PORTS = {"kafka": 9092}
 REPLY_TIMEOUT_S = 5.0
+PARTITION_REFRESH_INTERVAL_S = 30.0  # between checks for new partitions
+RESERVED_OPTIONS = ("bootstrap.servers", "enable.auto.commit", "enable.partition.eof", "enable.idempotence")
 
 
-class KafkaSource(BaseSource):
+class KafkaSource(BrokerSource):
     """All partitions of a topic, each message once: the position has the offset of each partition.
 
     Messages of a partition are read in order. The order between partitions is undefined, and differs between runs.
@@ -64,10 +65,9 @@ class KafkaSource(BaseSource):
         batch_size: int = MAX_BATCH_MESSAGES,
         options: dict[str, str] | None = None,
     ) -> None:
+        super().__init__(spec, follow, batch_size)
         self._servers, self._topic, self._group = servers, topic, group
-        self._spec, self._follow, self._batch_size = spec, follow, batch_size
-        self._options = check_options(options or {})
-        self._consumer: Any = None
+        self._options = check_options(options)
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Yield the batches after a position {"topic": …, "offsets": {"0": …}}."""
@@ -76,36 +76,29 @@ class KafkaSource(BaseSource):
         check_same_position_field(position, "topic", self._topic, "kafka topic")
         self.close()
         monitor = ErrorMonitor(self._servers)
-        consumer = self._consumer = make_client(
-            kafka.Consumer,
-            {
-                "group.id": self._group or "limpet",
-                "fetch.wait.max.ms": 100,
-                "queued.max.messages.kbytes": 65_536,
-                "auto.offset.reset": "earliest",
-                **self._options,
-                "bootstrap.servers": self._servers,
-                "enable.auto.commit": False,
-                "enable.partition.eof": not self._follow,
-                "error_cb": monitor,
-            },
-        )
-        partitions = PartitionOffsets(consumer, self._topic, self._servers, REPLY_TIMEOUT_S)
-        partitions.start({} if offsets is None else {int(number): int(offset) for number, offset in offsets.items()})
-        decoder = MessageDecoder(self._spec, None if position is None else self.schema, partitions.to_position())
-        while True:
+        settings = {
+            "group.id": self._group or "limpet",
+            "fetch.wait.max.ms": 100,
+            "queued.max.messages.kbytes": 65_536,
+            "auto.offset.reset": "earliest",
+            **self._options,
+            "enable.auto.commit": False,
+            "enable.partition.eof": not self._follow,
+        }
+        consumer = self._connection = make_client(kafka.Consumer, self._servers, settings, monitor)
+        partitions = PartitionOffsets(consumer, self._topic, self._servers)
+        partitions.start({int(number): int(offset) for number, offset in (offsets or {}).items()})
+        self._start_decoding(position is not None, partitions.to_position())
+        last = False
+        while not last:
             messages = [] if not self._follow and partitions.all_read else self._poll_messages(consumer)
             monitor.raise_if_fatal()
-            accepted = [message for message in messages if partitions.accept(message, self._follow)]
-            if accepted:
+            payloads = [message.value() or b"" for message in messages if partitions.accept(message, self._follow)]
+            if payloads:
                 monitor.on_message()
             last = not self._follow and partitions.all_read
-            payloads = [(message.value() or b"", self._topic) for message in accepted]
-            batch = decoder.make_batch(payloads, partitions.to_position(), partitions.get_lag(), last=last)
-            self.schema = batch.schema
-            yield batch
-            if last:
-                return
+            subjects = [self._topic] * len(payloads)
+            yield self._make_batch(payloads, subjects, partitions.to_position(), partitions.get_lag(), last=last)
             if self._follow:
                 partitions.refresh()
 
@@ -117,27 +110,22 @@ class KafkaSource(BaseSource):
     def commit(self, position: Any) -> None:
         """Commit the offsets to the consumer group, if one was given."""
         offsets = position_field(position, "offsets", dict)
-        if self._group is None or self._consumer is None or not offsets:
+        if self._group is None or self._connection is None or not offsets:
             return
         kafka = import_confluent_kafka()
+        group_offsets = [kafka.TopicPartition(self._topic, int(number), offset) for number, offset in offsets.items()]
         try:
-            self._consumer.commit(
-                offsets=[
-                    kafka.TopicPartition(self._topic, int(partition), offset) for partition, offset in offsets.items()
-                ],
-                asynchronous=True,
-            )
+            self._connection.commit(offsets=group_offsets, asynchronous=True)
         except kafka.KafkaException as error:
             log.info("%s: offsets were not committed: %s", self._servers, describe_error(error))
 
     def close(self) -> None:
         """Close the connection."""
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
+        super().close()
+        self._connection = None
 
 
-class KafkaSink(BaseSink):
+class KafkaSink(BrokerSink):
     """Alarms or points as messages of a topic, at least once: after a crash some are sent again.
 
     Within a run the producer is idempotent. Exactly-once across a crash would need a transaction over messages and
@@ -168,69 +156,48 @@ class KafkaSink(BaseSink):
         options: dict[str, str] | None = None,
         timeout: float = float("inf"),
     ) -> None:
-        self._servers, self._topic, self._table = servers, topic, check_table(table)
-        self.name = f"{table} to kafka://{servers}/{topic}"
-        self._options, self.timeout = check_options(options or {}), timeout
-        self._producer: Any = None
+        super().__init__(f"{table} to kafka://{servers}/{topic}", table, timeout)
+        self._servers, self._topic, self._options = servers, topic, check_options(options)
         self._failure: Exception | None = None
-        self._n_sent = 0
 
-    def truncate_to(self, offset: Any) -> None:
-        """Connect; messages sent after the offset cannot be removed."""
-        self._n_sent = 0 if offset is None else int(check_offset(self, offset)["n_sent"])
+    def _connect(self, offset: dict[str, Any]) -> Any:
         kafka = import_confluent_kafka()
-        self._producer = make_client(
-            kafka.Producer,
-            {
-                "linger.ms": 5,
-                **self._options,
-                "bootstrap.servers": self._servers,
-                "enable.idempotence": True,
-                "error_cb": ErrorMonitor(self._servers),
-            },
-        )
+        settings = {"linger.ms": 5, **self._options, "enable.idempotence": True}
+        producer = make_client(kafka.Producer, self._servers, settings, ErrorMonitor(self._servers))
         try:
-            self._producer.list_topics(timeout=REPLY_TIMEOUT_S)
+            producer.list_topics(timeout=REPLY_TIMEOUT_S)
         except kafka.KafkaException as error:
             raise InvalidInputError(f"{self._servers}: cannot connect: {describe_error(error)}.") from error
+        return producer
 
-    def write(self, results: BatchResult) -> None:
-        """Send one message per alarm or point."""
-        if self._producer is None:
-            self.truncate_to(None)
-        for n, _, message, key in encode_messages(results, self._table):
+    def _send(self, results: BatchResult) -> None:
+        for n, payload, key in self._encode(results):
             while True:
                 try:
-                    self._producer.produce(self._topic, message, key, on_delivery=self._on_delivery)
+                    self._connection.produce(self._topic, payload, key, on_delivery=self._on_delivery)
                     break
                 except BufferError:  # the queue of the client is full
-                    self._producer.poll(0.1)
+                    self._connection.poll(0.1)
                     self._raise_failure()
             self._n_sent = n + 1
-        self._producer.poll(0)
+        self._connection.poll(0)
         self._raise_failure()
 
     def flush(self) -> Any:
         """Wait until the brokers have confirmed all messages."""
         waited = 0.0
-        while self._producer is not None and self._producer.flush(0.1) > 0:
+        while self._connection is not None and self._connection.flush(0.1) > 0:
             self._raise_failure()
             waited += 0.1
             if waited > self.timeout:
-                n_unconfirmed = len(self._producer)
-                raise LimpetError(
-                    f"{self._servers} has not confirmed {n_unconfirmed} messages within {self.timeout:g} s."
-                )
+                n = len(self._connection)
+                raise LimpetError(f"{self._servers} has not confirmed {n} messages within {self.timeout:g} s.")
         self._raise_failure()
         return make_offset(self, n_sent=self._n_sent)
 
-    def stop_waiting(self) -> None:
-        """Wait for a lost broker for a few more seconds at most."""
-        self.timeout = min(self.timeout, STOP_TIMEOUT_S)
-
     def close(self) -> None:
         """Close the connection; messages not flushed can be lost."""
-        self._producer = None
+        self._connection = None
 
     def _on_delivery(self, error: Any, message: Any) -> None:
         if error is not None and self._failure is None:
@@ -241,14 +208,14 @@ class KafkaSink(BaseSink):
             raise self._failure
 
 
-def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> BaseSource:
+def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> KafkaSource:
     """Open the source at a URL."""
     servers, topic, options = _parse_url(url)
     group = options.pop("group", None)
     return KafkaSource(servers, topic, columns, group=group, follow=follow, options=options)
 
 
-def make_sink(url: str, *, table: str = "alarms") -> BaseSink:
+def make_sink(url: str, *, table: str = "alarms") -> KafkaSink:
     """Open the sink at a URL."""
     servers, topic, options = _parse_url(url)
     return KafkaSink(servers, topic, table, options=options)
@@ -258,8 +225,165 @@ def _parse_url(url: str) -> tuple[str, str, dict[str, str]]:
     address = parse_broker_url(url, DEFAULT_PORTS, "topic", None)
     login = {}
     if address.user is not None:
-        login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": address.user}
-        login["sasl.password"] = address.password or ""
+        login = {"sasl.username": address.user, "sasl.password": address.password or ""}
+        login |= {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     if not all(c.isalnum() or c in "._-" for c in address.subject):
         raise InvalidInputError(f"topic: must consist of letters, digits, '.', '_' and '-', got {address.subject!r}.")
     return ",".join(format_host_port(*host) for host in address.hosts), address.subject, login | address.options
+
+
+class PartitionOffsets:
+    """Assign all partitions of a topic to a consumer, and track the offsets."""
+
+    def __init__(self, consumer: Any, topic: str, servers: str) -> None:
+        self._kafka = import_confluent_kafka()
+        self._consumer, self._topic, self._servers = consumer, topic, servers
+        self._next: dict[int, int] = {}
+        self._end: dict[int, int] = {}
+        self._last_refresh, self._last_warning = time.monotonic(), -PARTITION_REFRESH_INTERVAL_S
+
+    def start(self, offsets: dict[int, int]) -> None:
+        """Start at given offsets, in other partitions at the first available one."""
+        for number in sorted({*self._list_partition_numbers(), *offsets}):
+            self._next[number], self._end[number] = self._find_start_offset(number, offsets.get(number))
+        self._consumer.assign(
+            [self._kafka.TopicPartition(self._topic, number, offset) for number, offset in self._next.items()]
+        )
+
+    def accept(self, message: Any, follow: bool) -> bool:
+        """Return whether a message is a record, not an event of a partition."""
+        error, number = message.error(), message.partition()
+        if error is not None:
+            if error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                if not follow:
+                    self._end[number] = min(self._end[number], self._next[number])
+            elif error.fatal() or error.code() == self._kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise LimpetError(f"{self._servers}: {self._topic}: {error.str()}")
+            elif time.monotonic() - self._last_warning > PARTITION_REFRESH_INTERVAL_S:  # can be transient
+                self._last_warning = time.monotonic()
+                log.warning("%s: %s: %s", self._servers, self._topic, error.str())
+            return False
+        if not follow and message.offset() >= self._end[number]:
+            return False
+        self._next[number] = message.offset() + 1
+        return True
+
+    @property
+    def all_read(self) -> bool:
+        """Whether everything available at the start has been read."""
+        return all(self._next[number] >= end for number, end in self._end.items())
+
+    def to_position(self) -> dict[str, Any]:
+        """Return the position."""
+        return {"topic": self._topic, "offsets": {str(number): offset for number, offset in self._next.items()}}
+
+    def get_lag(self) -> int | None:
+        """Return the number of messages not read yet, as far as the client has it cached."""
+        n = 0
+        for number, offset in self._next.items():
+            known = self._consumer.get_watermark_offsets(
+                self._kafka.TopicPartition(self._topic, number), cached=True, timeout=0
+            )
+            if known is None or known[1] < 0:
+                return None
+            n += max(0, known[1] - offset)
+        return n
+
+    def refresh(self) -> None:
+        """Add new partitions of the topic, from their beginning."""
+        if time.monotonic() - self._last_refresh < PARTITION_REFRESH_INTERVAL_S:
+            return
+        self._last_refresh = time.monotonic()
+        try:
+            new_numbers = [number for number in self._list_partition_numbers() if number not in self._next]
+        except InvalidInputError:
+            return  # the connection is lost
+        for number in new_numbers:
+            self._next[number], self._end[number] = 0, 0
+            self._consumer.incremental_assign([self._kafka.TopicPartition(self._topic, number, 0)])
+
+    def _list_partition_numbers(self) -> list[int]:
+        try:
+            known = self._consumer.list_topics(self._topic, timeout=REPLY_TIMEOUT_S).topics[self._topic]
+        except self._kafka.KafkaException as error:
+            raise InvalidInputError(f"{self._servers}: cannot connect: {describe_error(error)}.") from error
+        if known.error is not None or not known.partitions:
+            raise InvalidInputError(f"{self._servers}: topic {self._topic!r} does not exist.")
+        return list(known.partitions)
+
+    def _find_start_offset(self, number: int, stored_offset: int | None) -> tuple[int, int]:
+        """Return the start offset and the current end of a partition."""
+        partition = self._kafka.TopicPartition(self._topic, number)
+        try:
+            low, high = self._consumer.get_watermark_offsets(partition, timeout=REPLY_TIMEOUT_S)
+        except self._kafka.KafkaException as error:
+            raise InvalidInputError(f"{self._servers}: {self._topic}: {describe_error(error)}") from error
+        if stored_offset is not None and stored_offset < low:
+            log.warning(
+                "%s: partition %d of %s starts at %d: %d messages were deleted before they were read",
+                *(self._servers, number, self._topic, low, low - stored_offset),
+            )
+        if stored_offset is not None and stored_offset > high:
+            log.warning(
+                "%s: partition %d of %s ends at %d, before %d: it was created again, and is read from the beginning",
+                *(self._servers, number, self._topic, high, stored_offset),
+            )
+        return (stored_offset if stored_offset is not None and low <= stored_offset <= high else low), high
+
+
+def import_confluent_kafka() -> Any:
+    """Import the client library, which is an extra."""
+    with optional_import("Kafka", "kafka"):
+        import confluent_kafka
+    return confluent_kafka
+
+
+def check_options(options: dict[str, str] | None) -> dict[str, str]:
+    """Return the options; raise for those that limpet sets."""
+    for name in RESERVED_OPTIONS:
+        if options and name in options:
+            raise InvalidInputError(f"url: kafka:// has no option {name!r}. limpet sets it.")
+    return options or {}
+
+
+def make_client(kind: Any, servers: str, settings: dict[str, Any], monitor: ErrorMonitor) -> Any:
+    """Create a consumer or a producer; errors are logged by limpet, not by the client."""
+    try:
+        return kind({"log_level": 0, **settings, "bootstrap.servers": servers, "error_cb": monitor})
+    except import_confluent_kafka().KafkaException as error:
+        raise InvalidInputError(f"kafka://{servers}: {describe_error(error)}") from error
+
+
+def describe_error(error: Any) -> str:
+    """Describe an error without codes."""
+    inner = error.args[0] if getattr(error, "args", None) else error
+    words = inner.str() if hasattr(inner, "str") else str(inner)
+    return "no response" if "timed out" in words.lower() or "transport failure" in words.lower() else words
+
+
+class ErrorMonitor:
+    """Callback for errors: logs a lost connection once; the client reconnects."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers, self._lost = servers, False
+        self.failure: Exception | None = None
+
+    def __call__(self, error: Any) -> None:
+        """Handle an error of the client."""
+        kafka = import_confluent_kafka()
+        if error.fatal():
+            self.failure = LimpetError(f"{self._servers}: {error.str()}")
+        elif error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and not self._lost:
+            self._lost = True
+            log.warning("%s: connection lost; retrying", self._servers)
+
+    def on_message(self) -> None:
+        """Note that the connection works."""
+        if self._lost:
+            self._lost = False
+            log.info("%s: reconnected", self._servers)
+
+    def raise_if_fatal(self) -> None:
+        """Raise a fatal error."""
+        if self.failure is not None:
+            raise self.failure

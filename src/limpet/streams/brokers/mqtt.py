@@ -7,27 +7,48 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import threading
+import time
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from limpet.exceptions import InvalidInputError
+from limpet._optional import optional_import
+from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch, position_field
-from limpet.streams.brokers._decode import ANY_COLUMNS, MAX_BATCH_MESSAGES, MessageDecoder
-from limpet.streams.brokers._encode import STOP_TIMEOUT_S, PendingPublishes, encode_messages
-from limpet.streams.brokers._mqtt_client import DEFAULT_PORTS, RECEIVE_MAXIMUM_MESSAGES, MqttConnection, MqttSession
+from limpet.streams.brokers.base import (
+    ANY_COLUMNS,
+    MAX_BATCH_MESSAGES,
+    BrokerSink,
+    BrokerSource,
+    Message,
+    MessageQueue,
+    PendingPublishes,
+    log,
+)
 from limpet.streams.brokers.url import BrokerURL, parse_broker_url
-from limpet.streams.results import BatchResult, check_table
+from limpet.streams.results import BatchResult
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
-from limpet.streams.sources.base import BaseSource
 
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client, MQTTMessage
+
+
+DEFAULT_PORTS = {"mqtt": 1883, "mqtts": 8883}
+REPLY_TIMEOUT_S = 4.0
+SESSION_EXPIRY_S = 7 * 24 * 3600  # that the broker stores the session of a client that is not connected
+SHORT_LIVED_THRESHOLD_S = 5.0  # that a short-lived connection lasts at most
+SESSION_TAKEN_OVER_CODE = 142  # another client has connected with the same id
+RECEIVE_MAXIMUM_MESSAGES = 65_535  # unacknowledged; the maximum of MQTT
+MAX_QUEUED_BYTES = 64 << 20
 MAX_IN_FLIGHT_MESSAGES = 1000  # unconfirmed messages of a sink
 QUIET_PERIOD_S = 1.0  # without a message, after which a source that does not follow ends
 STALL_THRESHOLD_MESSAGES = 8  # unacknowledged messages after which some brokers stop sending
 
 
-class MqttSource(BaseSource):
+class MqttSource(BrokerSource):
     """The messages of a topic filter, each at least once: they are acknowledged when they are committed.
 
     The broker does not store messages of QoS 0: they are lost while the source is not connected.
@@ -58,20 +79,17 @@ class MqttSource(BaseSource):
         follow: bool = True,
         batch_size: int = MAX_BATCH_MESSAGES,
     ) -> None:
-        if isinstance(address, str):
-            address = parse_broker_url(f"{address.rstrip('/')}/-", DEFAULT_PORTS, "topic", ("ca",))
-        self._address, self._topic = address, _check_topic(topic, wildcards=True)
-        self._client_id = client_id or _make_client_id(address, topic)
-        self._spec, self._follow, self._batch_size = spec, follow, batch_size
-        self._session: MqttSession | None = None
+        super().__init__(spec, follow, batch_size)
+        self._address, self._topic = _parse_address(address), _check_topic(topic, wildcards=True)
+        self._client_id = client_id or _make_client_id(self._address, topic)
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Yield batches of the unacknowledged messages; a position is {"messages": …}."""
         self.close()
         last_number = position_field(position, "messages", int) or 0
-        session = self._session = MqttSession(self._address, self._client_id, self._topic, last_number)
+        session = self._connection = MqttSession(self._address, self._client_id, self._topic, last_number)
         session.open(False)  # open until `close`, to commit the last batch
-        decoder = MessageDecoder(self._spec, None if position is None else self.schema, {"messages": last_number})
+        self._start_decoding(position is not None, {"messages": last_number})
         silent_s = 0.0
         while self._follow or silent_s < QUIET_PERIOD_S:
             received, waited_s = session.take(self._batch_size)
@@ -79,9 +97,8 @@ class MqttSource(BaseSource):
             if received:
                 last_number = received[-1].number
             last = not self._follow and silent_s >= QUIET_PERIOD_S
-            messages = [(message.payload, message.topic) for message in received]
-            batch = decoder.make_batch(messages, {"messages": last_number}, session.n_waiting, last=last)
-            self.schema = batch.schema
+            payloads, topics = [message.payload for message in received], [message.subject for message in received]
+            batch = self._make_batch(payloads, topics, {"messages": last_number}, session.n_waiting, last=last)
             n_unacknowledged = session.n_unacknowledged
             batch.urgent = n_unacknowledged >= RECEIVE_MAXIMUM_MESSAGES // 2 or (
                 not received and n_unacknowledged >= STALL_THRESHOLD_MESSAGES
@@ -89,17 +106,12 @@ class MqttSource(BaseSource):
             yield batch
 
     def commit(self, position: Any) -> None:
-        """Acknowledge the messages up to a position."""
-        if self._session is not None and isinstance(position, dict):
-            self._session.acknowledge(position.get("messages", 0))
-
-    def close(self) -> None:
-        """Close the connection; the broker stores unacknowledged and new messages for a week."""
-        if self._session is not None:
-            self._session.close()
+        """Acknowledge the messages up to a position; the broker stores the others, and new ones, for a week."""
+        if self._connection is not None and isinstance(position, dict):
+            self._connection.acknowledge(position.get("messages", 0))
 
 
-class MqttSink(BaseSink):
+class MqttSink(BrokerSink):
     """Alarms or points as messages of a topic, at least once: after a crash some are sent again.
 
     MQTT has no way to read what was sent before a crash. Subscribers can drop duplicates by "id".
@@ -119,49 +131,123 @@ class MqttSink(BaseSink):
     def __init__(
         self, address: str | BrokerURL, topic: str, table: str = "alarms", *, timeout: float = float("inf")
     ) -> None:
-        if isinstance(address, str):
-            address = parse_broker_url(f"{address.rstrip('/')}/-", DEFAULT_PORTS, "topic", ("ca",))
-        self._address, self._topic, self._table = address, _check_topic(topic, wildcards=False), check_table(table)
-        self.name = f"{table} to {address}/{topic}"
-        self.timeout = timeout
-        self._connection: _PublishConnection | None = None
-        self._n_sent = 0
+        address = _parse_address(address)
+        super().__init__(f"{table} to {address}/{topic}", table, timeout)
+        self._address, self._topic = address, _check_topic(topic, wildcards=False)
 
-    def truncate_to(self, offset: Any) -> None:
-        """Connect; messages sent after the offset cannot be removed."""
-        self._n_sent = 0 if offset is None else int(check_offset(self, offset)["n_sent"])
-        self.close()
-        self._connection = _PublishConnection(self._address, f"limpet-{uuid4().hex[:14]}", expiry=300)
-        self._connection.open(3)  # a new session first, the same one after reconnecting
+    def _connect(self, offset: dict[str, Any]) -> MqttPublisher:
+        publisher = MqttPublisher(self._address, f"limpet-{uuid4().hex[:14]}", expiry=300)
+        publisher.open(3)  # a new session first, the same one after reconnecting
+        return publisher
 
-    def write(self, results: BatchResult) -> None:
-        """Send one message per alarm or point."""
-        if self._connection is None:
-            self.truncate_to(None)
-        assert self._connection is not None
-        for n, _, payload, _ in encode_messages(results, self._table):
-            self._connection.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.timeout)
-            self._connection.unconfirmed.add(1)
-            self._connection.client.publish(self._topic, payload, qos=1)
+    def _send(self, results: BatchResult) -> None:
+        publisher = self._connection
+        for n, payload, _ in self._encode(results):
+            publisher.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.timeout)
+            publisher.unconfirmed.add(1)
+            publisher.client.publish(self._topic, payload, qos=1)
             self._n_sent = n + 1
 
-    def flush(self) -> Any:
-        """Wait until the broker has confirmed all messages."""
-        if self._connection is not None:
-            self._connection.unconfirmed.wait(0, self.timeout)
-        return make_offset(self, n_sent=self._n_sent)
 
-    def stop_waiting(self) -> None:
-        """Wait for a lost broker for a few more seconds at most."""
-        self.timeout = min(self.timeout, STOP_TIMEOUT_S)
+class MqttConnection:
+    """A connection that paho keeps up in a thread. Subclasses add callbacks to `client`."""
+
+    def __init__(
+        self, address: BrokerURL, client_id: str, *, expiry: int, receive_maximum: int | None = None, **settings: Any
+    ):
+        with optional_import("MQTT", "mqtt"):
+            import paho.mqtt.client as mqtt
+            from paho.mqtt.enums import CallbackAPIVersion
+            from paho.mqtt.packettypes import PacketTypes
+            from paho.mqtt.properties import Properties
+        self.label = str(address)
+        self._address = address
+        self.failure: Exception | None = None
+        self._ready = threading.Event()
+        self._lost = False
+        self._since, self._short_lived = 0.0, 0
+        self._properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        self._properties.SessionExpiryInterval = expiry
+        if receive_maximum is not None:
+            self._properties.ReceiveMaximum = receive_maximum
+        self.client: Client = mqtt.Client(
+            CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5, **settings
+        )
+        self.client.connect_timeout = REPLY_TIMEOUT_S
+        self.client.reconnect_delay_set(1, 5)
+        if address.user is not None:
+            self.client.username_pw_set(address.user, address.password)
+        if address.scheme == "mqtts":
+            ca = address.options.get("ca")
+            try:
+                self.client.tls_set(ca_certs=ca)
+            except OSError as error:
+                message = f"{self.label}: cannot read the certificates in {ca!r}: {error.strerror}."
+                raise InvalidInputError(message) from error
+        self.client.on_connect = self._on_connect
+        self.client.on_disconnect = self._on_disconnect
+
+    def on_connected(self, session_present: bool) -> None:
+        """Called in the thread of the client after each connect."""
+        self.mark_ready()
+
+    def on_failure(self) -> None:
+        """Called after `failure` was set."""
+
+    def mark_ready(self) -> None:
+        """Mark the connection as set up."""
+        if self._lost:
+            log.info("%s: reconnected", self.label)
+        self._lost, self._since = False, time.monotonic()
+        self._ready.set()
+
+    def open(self, clean_start: bool | Literal[3]) -> None:
+        """Connect, or raise."""
+        host, port = self._address.hosts[0]
+        try:
+            self.client.connect(host, port, keepalive=30, clean_start=clean_start, properties=self._properties)
+        except (OSError, ValueError) as error:
+            reason = "connection refused" if isinstance(error, ConnectionRefusedError) else str(error) or "no response"
+            raise InvalidInputError(f"{self.label}: cannot connect: {reason}.") from error
+        self.client.loop_start()
+        if not self._ready.wait(REPLY_TIMEOUT_S) and self.failure is None:
+            self.fail("no response")
+        if self.failure is not None:
+            self.close()
+            raise self.failure
 
     def close(self) -> None:
-        """Close the connection; messages not flushed can be lost."""
-        if self._connection is not None:
-            self._connection.close()
+        """Disconnect."""
+        self.client.disconnect()
+        self.client.loop_stop()
+
+    def fail(self, reason: str) -> None:
+        """Set the failure and wake those who wait."""
+        kind = LimpetError if self._ready.is_set() else InvalidInputError
+        self.failure = kind(f"{self.label}: {reason}.")
+        self._ready.set()
+        self.on_failure()
+
+    def _on_connect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if reason.is_failure:
+            if not self._ready.is_set():
+                self.fail(str(reason).lower())
+            return
+        self.on_connected(bool(flags.session_present))
+
+    def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if reason.value == SESSION_TAKEN_OVER_CODE:
+            self.fail("another client has connected with the same client id. Use a unique client_id")
+            client.disconnect()
+        elif reason.is_failure and self._ready.is_set() and self.failure is None and not self._lost:
+            self._lost = True
+            self._short_lived = self._short_lived + 1 if time.monotonic() - self._since < SHORT_LIVED_THRESHOLD_S else 0
+            log.warning("%s: connection lost; retrying", self.label)
+            if self._short_lived == 2:
+                log.warning("%s: lost repeatedly: does another client have the same client id?", self.label)
 
 
-class _PublishConnection(MqttConnection):
+class MqttPublisher(MqttConnection):
     """The connection of a sink."""
 
     def __init__(self, address: BrokerURL, client_id: str, *, expiry: int) -> None:
@@ -176,20 +262,158 @@ class _PublishConnection(MqttConnection):
 
     def on_failure(self) -> None:
         """Raise the failure where confirmations are waited for."""
-        assert self.failure is not None
         self.unconfirmed.fail(self.failure)
 
 
-def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> BaseSource:
+@dataclass
+class PendingAck:
+    """An unacknowledged message: its id at the broker, the number of the connection, and whether it was committed."""
+
+    mid: int
+    connection: int
+    content_hash: int
+    done: bool = False
+
+
+class MqttSession(MqttConnection):
+    """Messages of a topic filter with QoS 1.
+
+    After a lost connection the broker sends unacknowledged messages again, with their ids, by which they are recognized
+    and not returned twice. Exceptions are messages whose acknowledgement was lost with the connection: the broker can
+    reuse their ids for other messages, and none must be lost.
+    """
+
+    def __init__(self, address: BrokerURL, client_id: str, topic: str, number: int) -> None:
+        super().__init__(
+            address, client_id, expiry=SESSION_EXPIRY_S, receive_maximum=RECEIVE_MAXIMUM_MESSAGES, manual_ack=True
+        )
+        self._topic, self._number = topic, number
+        self._queue = MessageQueue()
+        self._lock = threading.Lock()
+        self._pending: dict[int, PendingAck] = {}  # by number of the message
+        self._number_by_mid: dict[int, int] = {}
+        self._connection = 0
+        self._n_discarded = 0
+        self._last_discard_warning = 0.0
+        self._closing = False
+        self.client.on_message = self._on_message
+        self.client.on_subscribe = self._on_subscribe
+
+    def take(self, max_messages: int) -> tuple[list[Message], float]:
+        """Return messages, and the seconds waited for them."""
+        started = time.monotonic()
+        messages = self._queue.take(max_messages)
+        if not messages and self.failure is not None:
+            raise self.failure
+        return messages, time.monotonic() - started
+
+    @property
+    def n_waiting(self) -> int:
+        """Messages not returned yet."""
+        return len(self._queue)
+
+    @property
+    def n_unacknowledged(self) -> int:
+        """Messages returned and not acknowledged."""
+        return len(self._pending) - len(self._queue)
+
+    def acknowledge(self, number: int) -> None:
+        """Acknowledge the messages up to a number."""
+        with self._lock:
+            for pending_number in list(takewhile(lambda known: known <= number, self._pending)):
+                pending = self._pending[pending_number]
+                pending.done = True
+                if pending.connection == self._connection and self.client.is_connected():
+                    self.client.ack(pending.mid, 1)
+                    self._remove(pending_number)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._closing = True
+        super().close()
+
+    def on_connected(self, session_present: bool) -> None:
+        """Subscribe; the connection is ready after the response of the broker."""
+        from paho.mqtt.subscribeoptions import SubscribeOptions
+
+        with self._lock:
+            self._connection += 1
+            if not session_present:  # nothing is sent again
+                self._pending.clear()
+                self._number_by_mid.clear()
+        only_new = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
+        self.client.subscribe(self._topic, options=SubscribeOptions(qos=1, retainHandling=only_new))
+
+    def on_failure(self) -> None:
+        """Wake the waiting reader."""
+        self._queue.wake()
+
+    def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: Any, properties: Any) -> None:
+        if any(reason.is_failure for reason in reasons):
+            self.fail(f"cannot subscribe to {self._topic!r}: {str(reasons[0]).lower()}")
+        else:
+            self.mark_ready()
+
+    def _on_message(self, client: Any, userdata: Any, message: MQTTMessage) -> None:
+        payload = bytes(message.payload)
+        if message.qos == 0:
+            if len(self._queue) >= RECEIVE_MAXIMUM_MESSAGES or self._queue.n_bytes > MAX_QUEUED_BYTES:
+                self._discard()
+                return
+        else:
+            with self._lock:
+                if message.dup and self._is_redelivery(message, payload):
+                    return
+                content_hash = hash((message.topic, payload))
+                self._pending[self._number + 1] = PendingAck(message.mid, self._connection, content_hash)
+                self._number_by_mid[message.mid] = self._number + 1
+            while self._queue.n_bytes > MAX_QUEUED_BYTES and not self._closing:
+                time.sleep(0.005)  # blocks the client, and thereby the broker
+        self._number += 1
+        self._queue.put(Message(self._number, message.topic, payload))
+
+    def _is_redelivery(self, message: MQTTMessage, payload: bytes) -> bool:
+        """Return whether a message was received on an earlier connection."""
+        number = self._number_by_mid.get(message.mid, 0)  # numbers start at 1
+        pending = self._pending.get(number)
+        if pending is None or pending.connection == self._connection:
+            return False
+        if pending.content_hash != hash((message.topic, payload)):
+            return False
+        pending.connection = self._connection
+        if pending.done:
+            self.client.ack(pending.mid, 1)
+            self._remove(number)
+        return True
+
+    def _remove(self, number: int) -> None:
+        pending = self._pending.pop(number)
+        if self._number_by_mid.get(pending.mid) == number:
+            del self._number_by_mid[pending.mid]
+
+    def _discard(self) -> None:
+        self._n_discarded += 1
+        if time.monotonic() - self._last_discard_warning > 10:
+            self._last_discard_warning = time.monotonic()
+            log.warning("%s: %d messages of QoS 0 were dropped: the queue is full", self.label, self._n_discarded)
+
+
+def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> MqttSource:
     """Open the source at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "topic", ("client_id", "ca"))
     return MqttSource(address, address.subject, columns, client_id=address.options.get("client_id"), follow=follow)
 
 
-def make_sink(url: str, *, table: str = "alarms") -> BaseSink:
+def make_sink(url: str, *, table: str = "alarms") -> MqttSink:
     """Open the sink at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "topic", ("ca",))
     return MqttSink(address, address.subject, table)
+
+
+def _parse_address(address: str | BrokerURL) -> BrokerURL:
+    if isinstance(address, BrokerURL):
+        return address
+    return parse_broker_url(f"{address.rstrip('/')}/-", DEFAULT_PORTS, "topic", ("ca",))
 
 
 def _make_client_id(address: BrokerURL, topic: str) -> str:
@@ -200,12 +424,9 @@ def _make_client_id(address: BrokerURL, topic: str) -> str:
 
 def _check_topic(topic: str, *, wildcards: bool) -> str:
     levels = topic.split("/")
-    has_wildcards = any("#" in level or "+" in level for level in levels)
-    is_invalid = "#" in "".join(levels[:-1]) or any(
-        len(level) > 1 and ("#" in level or "+" in level) for level in levels
-    )
-    if not topic or "\0" in topic or is_invalid or (has_wildcards and not wildcards):
-        raise InvalidInputError(
-            f"topic: must be a {'topic filter' if wildcards else 'topic without wildcards'}, got {topic!r}."
-        )
+    with_wildcard = [level for level in levels if "#" in level or "+" in level]
+    is_invalid = "#" in levels[:-1] or any(len(level) > 1 for level in with_wildcard)
+    if not topic or "\0" in topic or is_invalid or (with_wildcard and not wildcards):
+        constraint = "topic filter" if wildcards else "topic without wildcards"
+        raise InvalidInputError(f"topic: must be a {constraint}, got {topic!r}.")
     return topic

@@ -8,20 +8,17 @@ from typing import Any
 from limpet._format import redact_url
 from limpet.exceptions import InvalidInputError
 from limpet.streams.batch import Batch, check_same_position_field, position_field
-from limpet.streams.brokers._decode import ANY_COLUMNS, MAX_BATCH_MESSAGES, MessageDecoder
-from limpet.streams.brokers._encode import STOP_TIMEOUT_S, encode_messages
 from limpet.streams.brokers._nats_consumer import Consumer
 from limpet.streams.brokers._nats_publisher import MAX_IN_FLIGHT_MESSAGES, Publisher
-from limpet.streams.brokers.url import format_host_port, parse_broker_url
-from limpet.streams.results import BatchResult, check_table
+from limpet.streams.brokers.base import ANY_COLUMNS, MAX_BATCH_MESSAGES, BrokerSink, BrokerSource
+from limpet.streams.brokers.url import BrokerURL, format_host_port, parse_broker_url
+from limpet.streams.results import BatchResult
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
-from limpet.streams.sources.base import BaseSource
 
 DEFAULT_PORTS = {"nats": 4222}
 
 
-class NatsSource(BaseSource):
+class NatsSource(BrokerSource):
     """The messages of a JetStream stream, each once: the position is a sequence number of the stream.
 
     A lost connection is retried and resumed: no message is lost or repeated, as long as the stream stores it.
@@ -59,10 +56,9 @@ class NatsSource(BaseSource):
         password: str | None = None,
         creds: str | None = None,
     ) -> None:
+        super().__init__(spec, follow, batch_size)
         self._servers, self._login = servers, _make_login_options(user, password, creds)
         self._subject, self._stream = _check_subject(subject, wildcards=True), stream
-        self._spec, self._follow, self._batch_size = spec, follow, batch_size
-        self._consumer: Consumer | None = None
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Yield the batches after a position {"stream": …, "subject": …, "sequence": …, "created": …}."""
@@ -71,7 +67,7 @@ class NatsSource(BaseSource):
         if self._stream is not None:
             check_same_position_field(position, "stream", self._stream, "nats stream")
         created = None if position is None else position.get("created")
-        consumer = self._consumer = Consumer(
+        consumer = self._connection = Consumer(
             self._servers, self._login, self._subject, self._stream, sequence, created, self._follow
         )
         consumer.open()
@@ -80,29 +76,23 @@ class NatsSource(BaseSource):
             check_same_position_field(position, "stream", consumer.stream, "nats stream")
             stream_fields: dict[str, Any] = {"stream": consumer.stream, "subject": self._subject}
             new_position = stream_fields | {"sequence": consumer.start_sequence, "created": consumer.created}
-            decoder = MessageDecoder(self._spec, None if position is None else self.schema, new_position)
+            self._start_decoding(position is not None, new_position)
             lag: int | None = None
             while not consumer.at_end:
                 received = consumer.take(self._batch_size)
                 if received:
-                    new_position = stream_fields | {"sequence": received[-1].sequence, "created": received[-1].created}
+                    new_position = stream_fields | {"sequence": received[-1].number, "created": received[-1].created}
                     lag = received[-1].pending
-                last = consumer.at_end
-                batch = decoder.make_batch(
-                    [(message.payload, message.subject) for message in received], new_position, lag, last=last
+                payloads, subjects = (
+                    [message.payload for message in received],
+                    [message.subject for message in received],
                 )
-                self.schema = batch.schema
-                yield batch
+                yield self._make_batch(payloads, subjects, new_position, lag, last=consumer.at_end)
         finally:
             self.close()
 
-    def close(self) -> None:
-        """Close the connection."""
-        if self._consumer is not None:
-            self._consumer.close()
 
-
-class NatsSink(BaseSink):
+class NatsSink(BrokerSink):
     """Alarms or points as messages of a JetStream stream, exactly once.
 
     Each message has the id {run}-{table}-{number}. After a crash, messages that the stream has already are not sent
@@ -135,79 +125,54 @@ class NatsSink(BaseSink):
         creds: str | None = None,
         timeout: float = float("inf"),
     ) -> None:
-        self._servers, self._login = servers, _make_login_options(user, password, creds)
-        self._subject, self._table = _check_subject(subject, wildcards=False), check_table(table)
-        self.timeout = timeout
         hosts = [servers] if isinstance(servers, str) else servers
-        self.name = f"{table} to {', '.join(map(redact_url, hosts))}, subject {subject}"
-        self._publisher: Publisher | None = None
+        super().__init__(f"{table} to {', '.join(map(redact_url, hosts))}, subject {subject}", table, timeout)
+        self._servers, self._login = servers, _make_login_options(user, password, creds)
+        self._subject = _check_subject(subject, wildcards=False)
         self._sequence: int | None = None
-        self._n_sent = 0
 
-    def truncate_to(self, offset: Any) -> None:
-        """Connect; messages after the offset that the stream has already are not sent again."""
-        known: dict[str, Any] = {"n_sent": 0, "sequence": None} if offset is None else check_offset(self, offset)
-        self.close()
-        self._n_sent, self._sequence = known["n_sent"], known["sequence"]
-        self._publisher = Publisher(self._servers, self._login, self._subject, self._sequence)
-        self._publisher.open()
+    def _connect(self, offset: dict[str, Any]) -> Publisher:
+        self._sequence = offset.get("sequence")
+        publisher = Publisher(self._servers, self._login, self._subject, self._sequence)
+        publisher.open()
+        return publisher
 
-    def write(self, results: BatchResult) -> None:
-        """Send one message per alarm or point."""
-        if self._publisher is None:
-            self.truncate_to(None)
-        assert self._publisher is not None
+    def _send(self, results: BatchResult) -> None:
         prefix = f"{results.run_id}-{self._table}-"
-        messages = [(n, payload) for n, _, payload, _ in encode_messages(results, self._table) if n >= self._n_sent]
+        messages = [(n, payload) for n, payload, _ in self._encode(results) if n >= self._n_sent]
         for first in range(0, len(messages), MAX_IN_FLIGHT_MESSAGES):
-            self._publisher.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.timeout)
-            self._publisher.enqueue(prefix, messages[first : first + MAX_IN_FLIGHT_MESSAGES])
+            self._connection.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.timeout)
+            self._connection.enqueue(prefix, messages[first : first + MAX_IN_FLIGHT_MESSAGES])
         if messages:
             self._n_sent = messages[-1][0] + 1
 
     def flush(self) -> Any:
         """Wait until the stream has stored all messages."""
-        if self._publisher is not None:
-            self._publisher.unconfirmed.wait(0, self.timeout)
-            self._sequence = self._publisher.sequence
-        return make_offset(self, n_sent=self._n_sent, sequence=self._sequence)
-
-    def stop_waiting(self) -> None:
-        """Wait for a lost server for a few more seconds at most."""
-        self.timeout = min(self.timeout, STOP_TIMEOUT_S)
-
-    def close(self) -> None:
-        """Close the connection; messages not flushed can be lost."""
-        if self._publisher is not None:
-            self._publisher.close()
+        offset = super().flush()
+        if self._connection is not None:
+            self._sequence = self._connection.sequence
+        return offset | {"sequence": self._sequence}
 
 
-def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> BaseSource:
+def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> NatsSource:
     """Open the source at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("stream", "creds"))
-    return NatsSource(
-        [f"nats://{format_host_port(*host)}" for host in address.hosts],
-        address.subject,
-        columns,
-        stream=address.options.get("stream"),
-        follow=follow,
-        user=address.user,
-        password=address.password,
-        creds=address.options.get("creds"),
-    )
+    stream, servers = address.options.get("stream"), _server_urls(address)
+    return NatsSource(servers, address.subject, columns, stream=stream, follow=follow, **_login_params(address))
 
 
-def make_sink(url: str, *, table: str = "alarms") -> BaseSink:
+def make_sink(url: str, *, table: str = "alarms") -> NatsSink:
     """Open the sink at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("creds",))
-    return NatsSink(
-        [f"nats://{format_host_port(*host)}" for host in address.hosts],
-        address.subject,
-        table,
-        user=address.user,
-        password=address.password,
-        creds=address.options.get("creds"),
-    )
+    return NatsSink(_server_urls(address), address.subject, table, **_login_params(address))
+
+
+def _server_urls(address: BrokerURL) -> list[str]:
+    return [f"nats://{format_host_port(*host)}" for host in address.hosts]
+
+
+def _login_params(address: BrokerURL) -> dict[str, Any]:
+    return {"user": address.user, "password": address.password, "creds": address.options.get("creds")}
 
 
 def _make_login_options(user: str | None, password: str | None, creds: str | None) -> dict[str, Any]:
@@ -220,10 +185,8 @@ def _make_login_options(user: str | None, password: str | None, creds: str | Non
 def _check_subject(subject: str, *, wildcards: bool) -> str:
     """Return the subject, or raise: it consists of words separated by dots."""
     words = subject.split(".")
-    has_wildcards = any(word in ("*", ">") for word in words)
     is_invalid = not all(words) or any(c.isspace() for c in subject) or ">" in words[:-1]
-    if is_invalid or (has_wildcards and not wildcards):
-        raise InvalidInputError(
-            f"subject: must be words separated by dots{'' if wildcards else ', without wildcards'}, got {subject!r}."
-        )
+    if is_invalid or (not wildcards and {"*", ">"} & set(words)):
+        note = "" if wildcards else ", without wildcards"
+        raise InvalidInputError(f"subject: must be words separated by dots{note}, got {subject!r}.")
     return subject

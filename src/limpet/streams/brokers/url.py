@@ -28,21 +28,10 @@ class BrokerURL:
 def parse_broker_url(
     url: str, ports: Mapping[str, int], subject_label: str, options: Collection[str] | None
 ) -> BrokerURL:
-    """Parse the URL of a broker; `urlsplit` would take the # of MQTT as a fragment.
+    """Parse a URL, given the default ports of its schemes, the name of its last part, and its options (None: any).
 
-    Parameters
-    ----------
-    url : str
-        The URL.
-    ports : mapping
-        Default ports by scheme.
-    subject_label : str
-        Name of the last part, for error messages.
-    options : collection of str or None
-        Names of valid options; None: all are valid.
+    `urlsplit` would take the # of MQTT as a fragment.
 
-    Examples
-    --------
     >>> parse_broker_url("mqtt://me:s%40crt@broker/plant/+/#", {"mqtt": 1883}, "topic", ())
     BrokerURL(scheme='mqtt', hosts=(('broker', 1883),), subject='plant/+/#', user='me')
     """
