@@ -35,23 +35,9 @@ class KafkaSource(BrokerSource):
     """All partitions of a topic, each message once: the position has the offset of each partition.
 
     Messages of a partition are read in order. The order between partitions is undefined, and differs between runs.
-
-    Parameters
-    ----------
-    servers : str
-        "host:port,host:port".
-    topic : str
-        The topic.
-    spec : ColumnSpec
-        Columns requested by the user.
-    group : str, optional
-        Consumer group to which offsets are committed, for monitoring of the lag; not used for reading.
-    follow : bool
-        Whether to wait for more messages at the end.
-    batch_size : int
-        Messages per batch, at most.
-    options : dict, optional
-        Options of librdkafka.
+    `servers` is "host:port,host:port", and `options` are those of librdkafka. Offsets are committed to `group`, for
+    monitoring of the lag; it is not used for reading. A source that does not follow ends where the topic ended when it
+    started.
     """
 
     def __init__(
@@ -130,21 +116,8 @@ class KafkaSink(BrokerSink):
 
     Within a run the producer is idempotent. Exactly-once across a crash would need a transaction over messages and
     checkpoint, and the checkpoint is not in Kafka. Readers can drop duplicates by "id". The key of a message is the key
-    of its stream.
-
-    Parameters
-    ----------
-    servers : str
-        "host:port,host:port".
-    topic : str
-        The topic.
-    table : {"alarms", "points"}
-        What is sent.
-    options : dict, optional
-        Options of librdkafka.
-    timeout : float
-        Seconds to wait for lost brokers. A message not accepted within `message.timeout.ms` of librdkafka (5 min) is
-        an error in any case.
+    of its stream. `timeout` is in seconds, for lost brokers; a message not accepted within `message.timeout.ms` of
+    librdkafka (5 min) is an error in any case.
     """
 
     def __init__(

@@ -51,22 +51,10 @@ STALL_THRESHOLD_MESSAGES = 8  # unacknowledged messages after which some brokers
 class MqttSource(BrokerSource):
     """The messages of a topic filter, each at least once: they are acknowledged when they are committed.
 
-    The broker does not store messages of QoS 0: they are lost while the source is not connected.
-
-    Parameters
-    ----------
-    address : str or BrokerURL
-        mqtt://host:port or mqtts://host:port, with a login if the broker needs one.
-    topic : str
-        The topic filter, with + and # as wildcards. As a key column its name is "topic".
-    spec : ColumnSpec
-        Columns requested by the user.
-    client_id : str, optional
-        Identifies the session, and must be unique; by default derived from the name of the machine and the topic.
-    follow : bool
-        Whether to wait for more messages; else the source ends after one second without a message.
-    batch_size : int
-        Messages per batch, at most.
+    The broker does not store messages of QoS 0: they are lost while the source is not connected. `address` is
+    mqtt://host:port or mqtts://host:port, with a login if the broker needs one. The topic filter can have the wildcards
+    + and #. `client_id` identifies the session, and must be unique; by default it is derived from the name of the
+    machine and the topic. A source that does not follow ends after one second without a message.
     """
 
     def __init__(
@@ -114,18 +102,8 @@ class MqttSource(BrokerSource):
 class MqttSink(BrokerSink):
     """Alarms or points as messages of a topic, at least once: after a crash some are sent again.
 
-    MQTT has no way to read what was sent before a crash. Subscribers can drop duplicates by "id".
-
-    Parameters
-    ----------
-    address : str or BrokerURL
-        mqtt://host:port or mqtts://host:port, with a login if the broker needs one.
-    topic : str
-        The topic.
-    table : {"alarms", "points"}
-        What is sent.
-    timeout : float
-        Seconds to wait for a lost broker.
+    MQTT has no way to read what was sent before a crash. Subscribers can drop duplicates by "id". `timeout` is the time
+    in seconds to wait for a lost broker.
     """
 
     def __init__(

@@ -21,26 +21,9 @@ DEFAULT_PORTS = {"nats": 4222}
 class NatsSource(BrokerSource):
     """The messages of a JetStream stream, each once: the position is a sequence number of the stream.
 
-    A lost connection is retried and resumed: no message is lost or repeated, as long as the stream stores it.
-
-    Parameters
-    ----------
-    servers : str or sequence of str
-        URLs of servers.
-    subject : str
-        The subject, with wildcards. As a key column its name is "subject".
-    spec : ColumnSpec
-        Columns requested by the user.
-    stream : str, optional
-        Name of the stream; by default the one that has the subject.
-    follow : bool
-        Whether to wait for more messages at the end.
-    batch_size : int
-        Messages per batch, at most.
-    user, password : str, optional
-        A login; a user without a password is a token.
-    creds : str, optional
-        A file of credentials.
+    A lost connection is retried and resumed: no message is lost or repeated, as long as the stream stores it. The
+    subject can have wildcards; `stream` is by default the one that has the subject. `creds` is a file of credentials,
+    and a user without a password is a token. A source that does not follow ends where the stream ended when it started.
     """
 
     def __init__(
@@ -96,22 +79,8 @@ class NatsSink(BrokerSink):
     """Alarms or points as messages of a JetStream stream, exactly once.
 
     Each message has the id {run}-{table}-{number}. After a crash, messages that the stream has already are not sent
-    again; the offset has the number of messages sent, and the sequence number after which to search for more.
-
-    Parameters
-    ----------
-    servers : str or sequence of str
-        URLs of servers.
-    subject : str
-        The subject.
-    table : {"alarms", "points"}
-        What is sent.
-    user, password : str, optional
-        A login; a user without a password is a token.
-    creds : str, optional
-        A file of credentials.
-    timeout : float
-        Seconds to wait for a lost server.
+    again; the offset has the number of messages sent, and the sequence number after which to search for more. The login
+    is that of `NatsSource`; `timeout` is the time in seconds to wait for a lost server.
     """
 
     def __init__(
