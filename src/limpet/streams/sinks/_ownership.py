@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+from abc import abstractmethod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from limpet.exceptions import CheckpointError, InvalidInputError
+from limpet.learners.serialization import atomic_write
+from limpet.streams.results import check_table
+from limpet.streams.sinks.base import BaseSink, check_offset
 
 
 class SinkOwner(NamedTuple):
-    """A run that may truncate.
-
-    `since` is the size before its first write, in bytes, rows or parts.
-    """
+    """A run that may truncate; `since` is the size before its first write, in bytes, rows or parts."""
 
     name: str
     since: int
@@ -51,17 +51,9 @@ class OwnerLockFile:
 
     def write(self, owner: SinkOwner) -> bool:
         """Set the owner durably; return False if the file cannot be written."""
-        temporary = self.path.with_name(f"{self.path.name}.writing")
         try:
-            with open(temporary, "wb") as file:
-                file.write(json.dumps({"owner": owner.name, "since": owner.since}).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-            fsync_directory(self.path.parent)
+            atomic_write(self.path, [json.dumps({"owner": owner.name, "since": owner.since}).encode()])
         except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
             return False
         return True
 
@@ -71,11 +63,68 @@ class OwnerLockFile:
             self.path.unlink()
 
 
-def check_unowned(target: str, owner: SinkOwner | None, count: int) -> None:
-    """Raise if a new run must not append.
+class OwnedSink(BaseSink):
+    """Results in a file or folder that one run at a time can write to.
 
-    An owner that has not written anything is ignored.
+    The run holds a lock, from `truncate_to` to `close`; a run with checkpoints owns the results permanently, see
+    `OwnerLockFile`. A subclass has `_lock`, `_count` and `_truncate`.
     """
+
+    is_exclusive = True
+
+    def __init__(self, path: Path, table: str) -> None:
+        self.path, self.table = path, check_table(table)
+        self.name = f"{table} in {path.resolve()}"
+        self._owners, self._is_new = OwnerLockFile(path.resolve()), not path.exists()
+        self._owner: str | None = None
+        self._started = False
+
+    @abstractmethod
+    def _lock(self) -> bool:
+        """Lock the results; return False if another process holds the lock."""
+
+    @abstractmethod
+    def _count(self) -> int:
+        """Return the size of the results."""
+
+    @abstractmethod
+    def _truncate(self, offset: dict[str, Any]) -> None:
+        """Truncate the results to the offset of an earlier run with the same owner."""
+
+    def truncate_to(self, offset: Any) -> None:
+        """Truncate the results to the offset."""
+        try:
+            if not self._lock():
+                raise InvalidInputError(f"{self.path}: in use by another run, or given twice")
+            if offset is None:
+                self._start()
+            else:
+                self._truncate(check_offset(self, offset))
+        except BaseException:
+            self.close()
+            raise
+        self._started = True
+
+    def _start(self) -> None:
+        if self._is_new:
+            self._owners.remove()
+        check_unowned(str(self.path), self._owners.read(), self._count())
+        self._owners.remove()  # an owner that has not written anything
+
+    def acquire(self) -> None:
+        """Become the owner of what is appended from now on."""
+        owner = make_owner(self._count())
+        self._owner = owner.name if self._owners.write(owner) else None
+
+
+def check_folder(path: Path) -> None:
+    """Raise if the folder of a file is missing."""
+    if not path.absolute().parent.is_dir():
+        raise InvalidInputError(f"{path}: cannot be written, its folder {path.parent} does not exist")
+
+
+def check_unowned(target: str, owner: SinkOwner | None, count: int) -> None:
+    """Raise if a new run must not append; an owner that has not written anything is ignored."""
     if owner is not None and count != owner.since:
         raise InvalidInputError(
             f"{target}: must not belong to another --checkpoint folder, whose run would truncate it. Give another file"
@@ -92,10 +141,7 @@ def check_owner(target: str, owner: SinkOwner | None, expected_owner: str | None
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file or folder until it is closed.
-
-    Return False if another process holds the lock.
-    """
+    """Lock an open file or folder until it is closed; return False if another process holds the lock."""
     try:
         import fcntl
     except ImportError:  # Windows: without a lock
@@ -107,13 +153,3 @@ def try_lock(handle: int) -> bool:
     except OSError:  # the file system has no locks
         return True
     return True
-
-
-def fsync_directory(folder: Path) -> None:
-    """Make the creation, renaming and removal of files in a folder durable."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -177,8 +177,21 @@ class MultiSink(BaseSink):
             pass
 
 
-class CallbackSink(BaseSink):
-    """A function that is called with the results of each batch: at-least-once."""
+class AtLeastOnceSink(BaseSink):
+    """A sink whose results cannot be undone; its offset identifies the sink only."""
+
+    def flush(self) -> Any:
+        """Return the offset."""
+        return make_offset(self)
+
+    def truncate_to(self, offset: Any) -> None:
+        """Check the offset."""
+        if offset is not None:
+            check_offset(self, offset)
+
+
+class CallbackSink(AtLeastOnceSink):
+    """A function that is called with the results of each batch."""
 
     name = "a function"
 
@@ -188,12 +201,3 @@ class CallbackSink(BaseSink):
     def write(self, results: BatchResult) -> None:
         """Call the function."""
         self._function(results)
-
-    def flush(self) -> Any:
-        """Return an offset that identifies the kind of sink only."""
-        return make_offset(self)
-
-    def truncate_to(self, offset: Any) -> None:
-        """Check the offset; calls cannot be undone."""
-        if offset is not None:
-            check_offset(self, offset)

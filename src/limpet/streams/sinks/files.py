@@ -7,72 +7,53 @@ import io
 import logging
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from limpet.exceptions import CheckpointError, InvalidInputError
-from limpet.streams.results import (
-    ALARMS_TABLE,
-    BatchResult,
-    check_table,
-    get_column_names,
-    to_json_line,
-    to_records,
-    to_rows,
-)
-from limpet.streams.sinks._ownership import OwnerLockFile, SinkOwner, check_owner, check_unowned, make_owner, try_lock
-from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
+from limpet.streams.results import ALARMS_TABLE, BatchResult, get_column_names, to_json_line, to_records, to_rows
+from limpet.streams.sinks._ownership import OwnedSink, SinkOwner, check_folder, check_owner, try_lock
+from limpet.streams.sinks.base import make_offset
 
 log = logging.getLogger("limpet.streams")
 TAIL_CHECKSUM_BYTES = 256  # before an offset
 
 
-class LinesFile(BaseSink):
-    """A file that lines are appended to.
+class LinesFile(OwnedSink):
+    """A file that lines are appended to, or that they replace.
 
-    One run at a time holds a lock, from `truncate_to` to `close`; a run with checkpoints owns the file permanently, see
-    `OwnerLockFile`. An offset holds the size of the file, a checksum of the last bytes, and the owner.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    table : {"alarms", "points"}
-        What to write.
-    overwrite : bool
-        Whether to replace an existing file instead of appending to it.
+    An offset holds the size of the file, a checksum of the last bytes, and the owner.
     """
 
-    is_exclusive = True
-
     def __init__(self, path: str | os.PathLike[str], table: str = ALARMS_TABLE, *, overwrite: bool = False) -> None:
-        self.path, self.table, self._overwrite = Path(path), check_table(table), overwrite
-        self.name = f"{table} in {self.path.resolve()}"
-        if not self.path.absolute().parent.is_dir():
-            raise InvalidInputError(f"{self.path}: cannot be written, its folder {self.path.parent} does not exist")
-        self._owners = OwnerLockFile(self.path.resolve())
-        self._owner: str | None = None
-        self._is_new = not self.path.exists()
-        self._started = False
-        try:
+        super().__init__(Path(path), table)
+        self._overwrite = overwrite
+        check_folder(self.path)
+        self._open()
+
+    def _open(self) -> None:
+        with self._wrap_errors():
             self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
+
+    @contextmanager
+    def _wrap_errors(self) -> Iterator[None]:
+        """Convert the errors of the system."""
+        try:
+            yield
         except OSError as error:
-            raise self._error(error) from None
+            reason = (error.strerror or str(error)).lower()
+            raise InvalidInputError(f"{self.path}: cannot be written: {reason}") from None
 
     def write(self, results: BatchResult) -> None:
         """Append lines; other processes can read them at once."""
         if not self._started:
             self.truncate_to(None)
         remaining = memoryview(self.format_lines(results).encode("utf-8", "replace"))
-        try:
+        with self._wrap_errors():
             while remaining:
                 remaining = remaining[self._file.write(remaining) :]
-        except OSError as error:
-            raise self._error(error) from None
-
-    def _error(self, error: OSError) -> InvalidInputError:
-        return InvalidInputError(f"{self.path}: cannot be written: {(error.strerror or str(error)).lower()}")
 
     def format_lines(self, results: BatchResult) -> str:
         """Format results as lines."""
@@ -86,10 +67,8 @@ class LinesFile(BaseSink):
         if self._started and self._was_moved():
             self._reopen()
         size = self._file.tell()
-        try:
+        with self._wrap_errors():
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._error(error) from None
         return make_offset(self, size=size, tail=self._tail_checksum(size), owner=self._owner)
 
     def _was_moved(self) -> bool:
@@ -101,13 +80,11 @@ class LinesFile(BaseSink):
 
     def _reopen(self) -> None:
         log.warning("%s was moved, continuing in a new file", self.path)
-        try:
+        with self._wrap_errors():
             os.fsync(self._file.fileno())
             self._file.close()
-            self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
-        except OSError as error:
-            raise self._error(error) from None
-        if not try_lock(self._file.fileno()):
+        self._open()
+        if not self._lock():
             raise InvalidInputError(f"{self.path}: in use by another run")
         self._file.seek(0, os.SEEK_END)
         if self._owner is not None:
@@ -115,31 +92,20 @@ class LinesFile(BaseSink):
 
     def truncate_to(self, offset: Any) -> None:
         """Truncate the file to the offset."""
-        try:
-            if not try_lock(self._file.fileno()):
-                raise InvalidInputError(f"{self.path}: in use by another run, or given twice")
-            self._start() if offset is None else self._resume(check_offset(self, offset))
-        except BaseException:
-            self.close()
-            raise
+        super().truncate_to(offset)
         self._file.seek(0, os.SEEK_END)
-        self._started = True
+
+    def _lock(self) -> bool:
+        return try_lock(self._file.fileno())
 
     def _start(self) -> None:
         if self._overwrite:
             self._file.truncate(0)
-        if self._overwrite or self._is_new:
             self._owners.remove()
-        check_unowned(str(self.path), self._owners.read(), self._size)
-        self._owners.remove()  # an owner that has not written anything
+        super()._start()
 
-    def acquire(self) -> None:
-        """Become the owner of what is appended from now on."""
-        owner = make_owner(self._size)
-        self._owner = owner.name if self._owners.write(owner) else None
-
-    def _resume(self, offset: dict[str, Any]) -> None:
-        size, known_size = self._size, int(offset["size"])
+    def _truncate(self, offset: dict[str, Any]) -> None:
+        size, known_size = self._count(), int(offset["size"])
         if size < known_size:
             raise CheckpointError(
                 f"{self.path}: must have the {known_size:,} bytes of the checkpoint, got {size:,}. Lines are missing"
@@ -150,8 +116,7 @@ class LinesFile(BaseSink):
         check_owner(str(self.path), self._owners.read(), self._owner, size - known_size)
         self._file.truncate(known_size)
 
-    @property
-    def _size(self) -> int:
+    def _count(self) -> int:
         return os.fstat(self._file.fileno()).st_size
 
     def _tail_checksum(self, size: int) -> int:
@@ -189,21 +154,20 @@ class CsvFile(LinesFile):
         writer = csv.writer(text, lineterminator="\n")
         if self._names is None:
             self._names = get_column_names(results, self.table)
-            if not self._file.tell():
-                writer.writerow(self._names)
+            if self._file.tell():
+                self._check_header(self._names)
             else:
-                self._check_names()
+                writer.writerow(self._names)
         for row in to_rows(results, self.table):
             writer.writerow([_format_cell(value) for value in row])
         return text.getvalue()
 
-    def _check_names(self) -> None:
+    def _check_header(self, names: Sequence[str]) -> None:
         with open(self.path, encoding="utf-8", errors="replace", newline="") as file:
             header = next(csv.reader(file), [])
-        if header != list(self._names or ()):
+        if header != list(names):
             raise InvalidInputError(
-                f"{self.path}: must have the columns {', '.join(self._names or ())}, got {', '.join(header)}. "
-                "Give another file"
+                f"{self.path}: must have the columns {', '.join(names)}, got {', '.join(header)}. Give another file"
             )
 
 

@@ -15,14 +15,7 @@ from limpet.learners.results import Trace
 from limpet.streams.batch import Batch
 from limpet.streams.formats.arrow import import_pyarrow, is_string_type, to_arrow_table
 from limpet.streams.results import BatchResult, check_table
-from limpet.streams.sinks._ownership import (
-    OwnerLockFile,
-    check_owner,
-    check_unowned,
-    fsync_directory,
-    make_owner,
-    try_lock,
-)
+from limpet.streams.sinks._ownership import OwnedSink, check_owner, try_lock
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 PART_NAME_PATTERN = re.compile(r"part-([0-9]{6,})\.parquet")
@@ -34,13 +27,6 @@ class ParquetFile(BaseSink):
     """Writes one file, which exists once the sink is drained and closed.
 
     A run that fails leaves no file, and a run cannot be resumed with this sink; see `ParquetParts`.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    table : {"alarms", "points"}
-        What to write.
     """
 
     is_exclusive = True
@@ -50,7 +36,7 @@ class ParquetFile(BaseSink):
         self.path, self.table = Path(path), check_table(table)
         if self.path.is_dir() or not self.path.parent.is_dir():
             raise InvalidInputError(f"{path}: must be a file in an existing folder")
-        self._file: _PartialFile | None = None
+        self._file: PartialFile | None = None
         self._empty_results = BatchResult(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8)))
         self.name = f"{table} in {self.path.resolve()}"
         self._is_closed = self._is_complete = False
@@ -60,7 +46,7 @@ class ParquetFile(BaseSink):
         if not len(results):  # may lack columns
             self._empty_results = results
             return
-        self._file = self._file or _PartialFile(self.path)
+        self._file = self._file or PartialFile(self.path)
         self._file.add(to_arrow_table(results, self.table))
 
     def flush(self) -> Any:
@@ -86,41 +72,29 @@ class ParquetFile(BaseSink):
                 self._file.discard()
             return
         if self._file is None:
-            self._file = _PartialFile(self.path)
+            self._file = PartialFile(self.path)
             self._file.add(to_arrow_table(self._empty_results, self.table))
         self._file.finish()
 
 
-class ParquetParts(BaseSink):
+class ParquetParts(OwnedSink):
     """Writes a folder of complete files part-000000.parquet, …: exactly-once.
 
     Each flush with new rows writes one part; the offset is the number of parts. A new run appends after existing parts,
-    unless another run owns them; locking and ownership work as in `LinesFile`.
-
-    Parameters
-    ----------
-    folder : str or path
-        The folder, created if necessary.
-    table : {"alarms", "points"}
-        What to write.
+    unless another run owns them.
     """
-
-    is_exclusive = True
 
     def __init__(self, folder: str | os.PathLike[str], table: str) -> None:
         import_pyarrow()
-        self.folder, self.table = Path(folder), check_table(table)
-        self.name = f"{table} in {self.folder.resolve()}{os.sep}"
-        self._owners, self._is_new = OwnerLockFile(self.folder.resolve()), not self.folder.exists()
-        self._owner: str | None = None
-        self._started = False
+        super().__init__(Path(folder), table)
+        self.name += os.sep
         self._lock_handle: int | None = None
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidInputError(f"{folder}: cannot be a folder of parts: {error.strerror}") from None
         self._n_parts = self._next_part_number()
-        self._part: _PartialFile | None = None
+        self._part: PartialFile | None = None
         self._schema: Any = None
 
     def write(self, results: BatchResult) -> None:
@@ -131,7 +105,7 @@ class ParquetParts(BaseSink):
         if not len(table):
             return
         self._check_schema(table.schema)
-        self._part = self._part or _PartialFile(self._make_part_path(self._n_parts))
+        self._part = self._part or PartialFile(self._make_part_path(self._n_parts))
         self._part.add(table)
 
     def flush(self) -> Any:
@@ -144,57 +118,44 @@ class ParquetParts(BaseSink):
 
     def truncate_to(self, offset: Any) -> None:
         """Remove later parts, the last one first, and incomplete files."""
-        try:
-            self._acquire_lock()
-            if offset is None:
-                if self._is_new:
-                    self._owners.remove()
-                self._n_parts = self._next_part_number()
-                check_unowned(str(self.folder), self._owners.read(), self._n_parts)
-                self._owners.remove()  # an owner that has not written anything
-            else:
-                self._n_parts, self._owner = int(check_offset(self, offset)["parts"]), offset["owner"]
-                later_parts = sorted(
-                    (number for number in self._list_part_numbers() if number >= self._n_parts), reverse=True
-                )
-                check_owner(str(self.folder), self._owners.read(), self._owner, len(later_parts))
-                for number in later_parts:
-                    self._make_part_path(number).unlink()
-            for path in self.folder.glob(f".part-*{TEMPORARY_SUFFIX}"):
-                path.unlink()
-            fsync_directory(self.folder)
-            self._started = True
-        except BaseException:
-            self._release_lock()
-            raise
+        super().truncate_to(offset)
+        for path in self.path.glob(f".part-*{TEMPORARY_SUFFIX}"):
+            path.unlink()
+        fsync_directory(self.path)
 
-    def acquire(self) -> None:
-        """Become the owner of what is appended from now on."""
-        owner = make_owner(self._n_parts)
-        self._owner = owner.name if self._owners.write(owner) else None
+    def _start(self) -> None:
+        self._n_parts = self._next_part_number()
+        super()._start()
+
+    def _truncate(self, offset: dict[str, Any]) -> None:
+        self._n_parts, self._owner = int(offset["parts"]), offset["owner"]
+        later_parts = sorted((number for number in self._list_part_numbers() if number >= self._n_parts), reverse=True)
+        check_owner(str(self.path), self._owners.read(), self._owner, len(later_parts))
+        for number in later_parts:
+            self._make_part_path(number).unlink()
+
+    def _count(self) -> int:
+        return self._n_parts
 
     def close(self) -> None:
         """Flush the last part and release the lock."""
         if self._part is not None:
             self.flush()
-        self._release_lock()
-
-    def _acquire_lock(self) -> None:
-        if self._lock_handle is None and os.name == "posix":
-            self._lock_handle = os.open(self.folder, os.O_RDONLY)
-            if not try_lock(self._lock_handle):
-                raise InvalidInputError(f"{self.folder}: in use by another run, or given twice")
-
-    def _release_lock(self) -> None:
         if self._lock_handle is not None:
             os.close(self._lock_handle)
             self._lock_handle = None
 
+    def _lock(self) -> bool:
+        if self._lock_handle is not None or os.name != "posix":
+            return True
+        self._lock_handle = os.open(self.path, os.O_RDONLY)
+        return try_lock(self._lock_handle)
+
     def _make_part_path(self, number: int) -> Path:
-        return self.folder / f"part-{number:06}.parquet"
+        return self.path / f"part-{number:06}.parquet"
 
     def _list_part_numbers(self) -> list[int]:
-        matches = (PART_NAME_PATTERN.fullmatch(path.name) for path in self.folder.iterdir())
+        matches = (PART_NAME_PATTERN.fullmatch(path.name) for path in self.path.iterdir())
         return [int(match[1]) for match in matches if match]
 
     def _next_part_number(self) -> int:
@@ -206,15 +167,13 @@ class ParquetParts(BaseSink):
             last = max(self._list_part_numbers(), default=None)
             self._schema = schema if last is None else import_pyarrow().parquet.read_schema(self._make_part_path(last))
         if not schema.equals(self._schema):
-            was, now = (
-                ", ".join(f"{field.name} ({field.type})" for field in schema_) for schema_ in (self._schema, schema)
-            )
+            was, now = (", ".join(f"{field.name} ({field.type})" for field in each) for each in (self._schema, schema))
             raise InvalidInputError(
-                f"{self.folder}: must have the columns of its parts, {was}, got {now}. Give another folder"
+                f"{self.path}: must have the columns of its parts, {was}, got {now}. Give another folder"
             )
 
 
-class _PartialFile:
+class PartialFile:
     """A file with a temporary name, renamed once it is complete and durable."""
 
     def __init__(self, path: Path) -> None:
@@ -230,10 +189,9 @@ class _PartialFile:
     def add(self, table: Any) -> None:
         """Append rows; write them in large groups, since a small group takes as long."""
         if self._writer is None:
-            dictionary_columns = [field.name for field in table.schema if is_string_type(field.type)]
-            self._writer = import_pyarrow().parquet.ParquetWriter(
-                self._handle, table.schema, use_dictionary=dictionary_columns
-            )
+            strings = [field.name for field in table.schema if is_string_type(field.type)]
+            parquet = import_pyarrow().parquet
+            self._writer = parquet.ParquetWriter(self._handle, table.schema, use_dictionary=strings)
         self._buffered.append(table)
         self.n_rows += len(table)
         if self.n_rows - self._n_written >= ROW_GROUP_ROWS:
@@ -260,3 +218,13 @@ class _PartialFile:
         if self._buffered:
             self._writer.write_table(import_pyarrow().concat_tables(self._buffered))
         self._buffered, self._n_written = [], self.n_rows
+
+
+def fsync_directory(folder: Path) -> None:
+    """Make the creation, renaming and removal of files in a folder durable."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -20,7 +20,7 @@ from limpet.streams.results import (
     get_column_names,
     to_rows,
 )
-from limpet.streams.sinks._ownership import SinkOwner, check_owner, check_unowned, make_owner
+from limpet.streams.sinks._ownership import SinkOwner, check_folder, check_owner, check_unowned, make_owner
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 ROW_NUMBER_COLUMN = "n"
@@ -31,16 +31,8 @@ class SqliteSink(BaseSink):
 
     Other processes may read at any time. The table `limpet` has a row for each other table, with the number of rows
     written, and the owner with the number of rows before it. A run does not append to a table with another owner. Each
-    transaction checks that the table is unchanged since the last one, which detects concurrent runs.
-
-    Parameters
-    ----------
-    path : str or path
-        The database, created if necessary.
-    tables : {"alarms", "points"} or a sequence of them
-        What to write.
-    overwrite : bool
-        Whether to replace existing rows instead of appending to them.
+    transaction checks that the table is unchanged since the last one, which detects concurrent runs. `overwrite`
+    replaces existing rows instead of appending to them.
     """
 
     is_exclusive = True
@@ -54,8 +46,7 @@ class SqliteSink(BaseSink):
     ) -> None:
         self.path, self._overwrite = Path(path), overwrite
         self.tables = tuple(map(check_table, (tables,) if isinstance(tables, str) else tables))
-        if not self.path.absolute().parent.is_dir():
-            raise InvalidInputError(f"{self.path}: cannot be written, its folder {self.path.parent} does not exist")
+        check_folder(self.path)
         self.name = f"{' and '.join(self.tables)} in {self.path.resolve()}"
         self._created_tables: set[str] = set()
         self._owner: str | None = None
@@ -108,9 +99,8 @@ class SqliteSink(BaseSink):
                     continue
                 known_rows = int(rows[name])
                 if count < known_rows:
-                    raise CheckpointError(
-                        f"{self.path}: must have the {known_rows} {name} of the checkpoint, got {count}"
-                    )
+                    message = f"must have the {known_rows} {name} of the checkpoint, got {count}"
+                    raise CheckpointError(f"{self.path}: {message}")
                 check_owner(f"the table {name} of {self.path}", owner, offset["owner"], count - known_rows)
                 if count > known_rows:
                     self._database.execute(f"delete from {name} where n >= ?", (known_rows,))
@@ -152,10 +142,8 @@ class SqliteSink(BaseSink):
         """Insert the rows of one table and return the number of rows then."""
         rows, first = to_rows(results, name), self._next[name]
         if name not in self._created_tables:
-            self._create_table(
-                name,
-                dedupe_names([_to_sql_name(column) for column in get_column_names(results, name)], [ROW_NUMBER_COLUMN]),
-            )
+            columns = [_to_sql_name(column) for column in get_column_names(results, name)]
+            self._create_table(name, dedupe_names(columns, [ROW_NUMBER_COLUMN]))
         if rows:
             numbered = ((first + i, *map(_to_sql_value, row)) for i, row in enumerate(rows))
             placeholders = ", ".join("?" * (1 + len(rows[0])))
@@ -165,10 +153,8 @@ class SqliteSink(BaseSink):
 
     def _create_table(self, name: str, columns: Sequence[str]) -> None:
         """Create the table; an existing one must have these columns."""
-        column_list = ", ".join(map(_quote, columns))
-        self._database.execute(
-            f"create table if not exists {name} ({ROW_NUMBER_COLUMN} integer primary key, {column_list})"
-        )
+        column_list = ", ".join([f"{ROW_NUMBER_COLUMN} integer primary key", *map(_quote, columns)])
+        self._database.execute(f"create table if not exists {name} ({column_list})")
         existing = [row[1] for row in self._database.execute(f"pragma table_info({name})")][1:]
         if existing != list(columns):
             raise InvalidInputError(
@@ -197,9 +183,8 @@ def _quote(name: str) -> str:
 
 def _to_sql_value(value: Any) -> Any:
     """Convert a value to one that SQLite can hold."""
-    if isinstance(value, list):
-        value = " ".join(value)
-    return _to_utf8(value) if isinstance(value, str) else value
+    text = " ".join(value) if isinstance(value, list) else value
+    return _to_utf8(text) if isinstance(text, str) else text
 
 
 def _to_sql_name(text: str) -> str:

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
-from typing import Any
 
 from limpet.detection.alarm import format_alarm
 from limpet.streams.results import ALARMS_TABLE, BatchResult, check_table, to_json_line, to_records
-from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
+from limpet.streams.sinks.base import AtLeastOnceSink
 
 
-class StdoutSink(BaseSink):
-    """Prints results: at-least-once, since printed lines cannot be undone.
-
-    Parameters
-    ----------
-    table : {"alarms", "points"}
-        What to print.
-    form : {"text", "json"}
-        A sentence per alarm, or JSON lines. Points are JSON lines in both cases.
-    """
+class StdoutSink(AtLeastOnceSink):
+    """Prints results: of the form "text" a sentence per alarm, "json" JSON lines, which points are in both forms."""
 
     def __init__(self, table: str = ALARMS_TABLE, form: str = "text") -> None:
         self.table, self.form = check_table(table), form
@@ -40,12 +31,3 @@ class StdoutSink(BaseSink):
             text, encoding = "".join(f"{line}\n" for line in lines), getattr(sys.stdout, "encoding", None) or "utf-8"
             sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
             sys.stdout.flush()
-
-    def flush(self) -> Any:
-        """Return an offset that identifies the sink only."""
-        return make_offset(self)
-
-    def truncate_to(self, offset: Any) -> None:
-        """Check the offset; printed lines stay."""
-        if offset is not None:
-            check_offset(self, offset)

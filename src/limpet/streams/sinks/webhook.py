@@ -55,16 +55,9 @@ class WebhookSink(BaseSink):
     other status than 2xx is permanent: these alarms are logged as an error and counted in `n_failed`. Redirects are
     followed if they are 307 or 308 and stay on the host.
 
-    Parameters
-    ----------
-    url : str
-        http:// or https://. user:password@ is sent as Basic authorization and never logged, nor are path and query.
-    timeout : float
-        Seconds to connect, and to wait for a response.
-    patience : float
-        Seconds that `drain` waits for undelivered alarms.
-    retry_delays : (float, float)
-        The first and the largest delay between retries, in seconds.
+    The user:password@ of the URL is sent as Basic authorization and never logged, nor are path and query. All times are
+    in seconds: `timeout` to connect, and to wait for a response; `patience` that `drain` waits for undelivered alarms;
+    `retry_delays` the first and the largest delay between retries.
     """
 
     def __init__(
@@ -88,8 +81,8 @@ class WebhookSink(BaseSink):
 
     def write(self, results: BatchResult) -> None:
         """Append the alarms to the outbox; block only while it is full."""
-        first, run = results.first_alarm, results.run_id
-        records = enumerate(results.alarm_records(), first)
+        run = results.run_id
+        records = enumerate(results.alarm_records(), results.first_alarm)
         alarms = [(run, {"id": f"{run}-{number}", **record}) for number, record in records]
         with self._changed:
             while alarms and len(self._outbox) >= MAX_QUEUED_ALARMS and not self._is_stopping:
