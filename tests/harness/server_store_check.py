@@ -79,8 +79,8 @@ def _check_stream(result: Aftermath, client: Client, processor: GroupProcessor, 
 
     alone = Detector()
     trace = alone.process(expected)
-    untimed = np.zeros(len(expected), bool)
-    whole = PointBlock.from_trace(0, [""] * len(expected), untimed, expected, trace)
+    untimed, no_means = np.zeros(len(expected), bool), np.full(expected.shape, np.nan)
+    whole = PointBlock.from_trace(0, [""] * len(expected), untimed, expected, trace, no_means)
     result.require("scores", _results(points) == _results(whole[first:]))
     ours = processor.models.get(width, number)
     result.require("states", ours is not None and ours.to_bytes() == alone.to_bytes())

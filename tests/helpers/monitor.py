@@ -76,7 +76,7 @@ class Monitor:
         compactor = self.writer._compactor
 
         def compact_all():
-            compactor.add_candidates([stream.entry.id for stream in self.processor.registry.iter_streams()], 0)
+            compactor.add_candidates([stream.entry.id for stream in self.processor.registry.streams()], 0)
             while compactor.has_candidates:
                 compactor.compact(self.processor)
 
@@ -115,7 +115,7 @@ class Monitor:
 
     def states(self):
         """Return the bytes of the state of each stream."""
-        streams = self.processor.registry.iter_streams
+        streams = self.processor.registry.streams
         return self.call(lambda: {stream.entry.key: self._state(stream) for stream in streams()})
 
     def _state(self, stream):

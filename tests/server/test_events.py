@@ -9,8 +9,8 @@ import pytest
 
 import limpet as lp
 from helpers.monitor import CHECKPOINT_INTERVAL_S, levels, served
+from limpet.server import monitor
 from limpet.server.app import make_app
-from limpet.server.ingest import notifier
 from limpet.server.monitor import MonitorConfig
 from limpet.server.security import SecurityConfig
 
@@ -176,7 +176,7 @@ def test_listeners_continue_after_a_group_that_failed(app, url, monkeypatch):
 
 
 def test_there_may_be_so_many_listeners(url, monkeypatch):
-    monkeypatch.setattr(notifier, "MAX_LISTENERS", 0)
+    monkeypatch.setattr(monitor, "MAX_LISTENERS", 0)
     for path in ("/events", "/streams/cut/events"):
         post(url, "cut", 1)
         response = httpx.get(url + path)
@@ -185,11 +185,11 @@ def test_there_may_be_so_many_listeners(url, monkeypatch):
 
 def test_who_reads_slowly_costs_no_memory():
     """Rows that he has not read are in the store, and not kept for him; of notices the last few are."""
-    listener = notifier.Listener()
+    listener = monitor.Listener()
     for number in range(10_000):
         listener.wake({"number": number})
     assert [notice["number"] for notice in listener.take_notices()] == list(range(10_000))[
-        -notifier.MAX_PENDING_NOTICES :
+        -monitor.MAX_PENDING_NOTICES :
     ]
 
 
@@ -198,7 +198,7 @@ def test_who_is_gone_is_forgotten(app, url):
     live = app.state.monitor
     listen(url, "/streams/left/events?after=-1", len)
     until = time.monotonic() + 20
-    while live.get_stream("left").entry.id in live.notifier._stream_listeners and time.monotonic() < until:
+    while live.get_stream("left").entry.id in live.notifier._listeners and time.monotonic() < until:
         post(url, "left", 1)
         time.sleep(0.05)
-    assert live.get_stream("left").entry.id not in live.notifier._stream_listeners
+    assert live.get_stream("left").entry.id not in live.notifier._listeners

@@ -11,8 +11,8 @@ from harness.postgres import new_database
 from helpers.monitor import Monitor, expected, levels, sqlite_at, tables
 from limpet.server.db.engine import set_meta
 from limpet.server.db.schema import SOURCE_POSITIONS_TABLE
-from limpet.server.errors import ApiError
 from limpet.server.ingest.parse import IngestRequest, parse_stream_points
+from limpet.server.responses import ApiError
 
 TRIGGERS = {
     "sqlite": [

@@ -29,8 +29,7 @@ MIN_TOKEN_CHARS = 16
 def run_serve(uri: str, values: dict[str, Any]) -> None:
     """Serve until SIGTERM or Ctrl-C."""
     configure_logging(values["log_format"])
-    from limpet.server._uvicorn import bind_socket, serve
-    from limpet.server.app import make_app
+    from limpet.server.app import bind_socket, make_app, serve
     from limpet.server.ingest.writer import CHECKPOINT_INTERVAL_S
     from limpet.server.monitor import MonitorConfig
     from limpet.server.security import SecurityConfig, is_loopback

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 import numpy as np
 
 from limpet.core.state import Vector
-from limpet.server.errors import ApiError
 from limpet.server.ingest.parse import IngestRequest, StreamPoints
 from limpet.server.monitor import Monitor
+from limpet.server.responses import ApiError
 
 N_PAST_POINTS = 900  # per stream at the start
 POINT_INTERVAL_S = 0.5

@@ -1,24 +1,28 @@
-"""The live monitor: database, models, writer thread and notifier."""
+"""The live monitor: database, models, writer thread, and the listeners that wait for events."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from limpet.learners import SRA, Detector
 from limpet.server.db import Store
-from limpet.server.ingest.notifier import EventNotifier
 from limpet.server.ingest.parse import IngestRequest, StreamPoints
-from limpet.server.ingest.processor import GroupProcessor, unknown_stream_error
+from limpet.server.ingest.processor import GroupProcessor
 from limpet.server.ingest.stream_registry import StreamInfo
 from limpet.server.ingest.writer import CHECKPOINT_INTERVAL_S, WriterThread
+from limpet.server.responses import ApiError
 from limpet.streams.checkpoint_store import model_config
+
+MAX_LISTENERS = 200
+MAX_PENDING_NOTICES = 100  # per listener
 
 
 @dataclass(frozen=True)
@@ -48,24 +52,92 @@ class MonitorConfig:
     def to_api(self) -> dict[str, Any]:
         """Return the configuration as the API has it."""
         config = model_config(self.learner)
-        return {
-            **{name: value for name, value in config.items() if name not in ("fleet", "max_keys")},
-            "retain_points": self.retain_points,
-            "max_streams": self.max_streams,
-            "checkpoint_interval_s": self.checkpoint_interval_s,
+        limits = ("retain_points", "max_streams", "checkpoint_interval_s")
+        return {name: value for name, value in config.items() if name not in ("fleet", "max_keys")} | {
+            name: getattr(self, name) for name in limits
         }
 
 
-class Monitor:
-    """All parts of the monitor, made within a running event loop.
+class Listener:
+    """A client that waits for events of one stream or of all."""
 
-    Parameters
-    ----------
-    config : MonitorConfig
-        The configuration.
-    store : Store
-        The open database; `stop` closes it.
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._notices: list[dict[str, Any]] = []
+
+    def wake(self, notice: dict[str, Any] | None = None) -> None:
+        """Wake the listener; a notice is an event that is not in rows, such as an acknowledged alarm."""
+        if notice is not None:
+            self._notices = [*self._notices[1 - MAX_PENDING_NOTICES :], notice]
+        self._event.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for an event; return False after the timeout."""
+        try:
+            await asyncio.wait_for(self._event.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True
+
+    def take_notices(self) -> list[dict[str, Any]]:
+        """Return and remove the pending notices."""
+        notices, self._notices = self._notices, []
+        return notices
+
+
+class EventNotifier:
+    """All listeners, which read what is new from the database, so that no event is lost or repeated.
+
+    Only `publish` may be called outside the thread of the event loop.
     """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.closed, self._loop = False, loop
+        self._listeners: dict[int | None, set[Listener]] = {}  # by stream; None: of all streams
+
+    def publish(self, stream_ids: set[int]) -> None:
+        """Wake the listeners of streams with new points, from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake, stream_ids)
+
+    def notify(self, stream_id: int | None, notice: dict[str, Any]) -> None:
+        """Send a notice to the listeners of a stream; None: of each stream."""
+        self._wake(self._listeners.keys() - {None} if stream_id is None else {stream_id}, notice)
+
+    def _wake(self, stream_ids: Set[int | None], notice: dict[str, Any] | None = None) -> None:
+        for listener in self._listeners.get(None, ()):
+            listener.wake()
+        for stream_id in self._listeners.keys() & stream_ids:
+            for listener in self._listeners[stream_id]:
+                listener.wake(notice)
+
+    def check_capacity(self) -> None:
+        """Raise if no further listener is allowed, before the response has started."""
+        if sum(map(len, self._listeners.values())) >= MAX_LISTENERS:
+            raise ApiError("too_many_listeners", f"events: {MAX_LISTENERS} clients are already connected. Close some.")
+
+    @contextmanager
+    def subscribe(self, stream_id: int | None = None) -> Iterator[Listener]:
+        """Add a listener to one stream, or to all."""
+        self.check_capacity()
+        listener, listeners = Listener(), self._listeners.setdefault(stream_id, set())
+        listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            listeners.discard(listener)
+            if not listeners:
+                self._listeners.pop(stream_id, None)
+
+    def close(self) -> None:
+        """End all event streams, because the server stops; clients reconnect later."""
+        self.closed = True
+        self._wake(self._listeners.keys())
+
+
+class Monitor:
+    """All parts of the monitor, made within a running event loop; `stop` closes the database."""
 
     def __init__(self, config: MonitorConfig, store: Store) -> None:
         self.config, self.store = config, store
@@ -95,10 +167,7 @@ class Monitor:
 
     def get_stream(self, key: str) -> StreamInfo:
         """Return the stream with this key, or raise."""
-        stream = self.processor.registry.get(key)
-        if stream is None:
-            raise unknown_stream_error(key)
-        return stream
+        return self.processor.registry.require(key)
 
     def stop(self) -> None:
         """Process all queued points, write a checkpoint, and close the database."""
@@ -106,7 +175,10 @@ class Monitor:
         self.store.close()
 
 
-def get_monitor(request: Request) -> Monitor:
+async def get_monitor(request: Request) -> Monitor:
     """Return the monitor of the app that received a request."""
     monitor: Monitor = request.app.state.monitor
     return monitor
+
+
+MonitorDep = Annotated[Monitor, Depends(get_monitor)]

@@ -1,4 +1,4 @@
-"""Serialize responses and errors as JSON."""
+"""Responses as JSON. Errors have a stable code for programs, a message for people, and an HTTP status."""
 
 from __future__ import annotations
 
@@ -11,11 +11,40 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from limpet.exceptions import LimpetError
+from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.server.db.engine import StoreError
-from limpet.server.errors import ApiError
 
-CODE_BY_STATUS = {404: "not_found", 405: "method_not_allowed", 415: "unsupported_media_type"}
+CODES_BY_STATUS = {
+    400: ("malformed_json", "bad_request", "wrong_host"),
+    401: ("unauthorized",),
+    403: ("wrong_origin",),
+    404: ("not_found", "unknown_stream", "unknown_alarm", "unknown_data", "unknown_key", "unknown_column"),
+    405: ("method_not_allowed",),
+    409: ("idempotency_conflict",),
+    413: ("too_large", "too_many_points"),
+    415: ("unsupported_media_type",),
+    422: ("invalid", "invalid_key", "invalid_point", "invalid_time", "dimension_mismatch", "unknown_variable",
+          "unreadable", "too_many_columns"),
+    429: ("too_many_requests", "too_many_streams", "too_many_listeners"),
+    500: ("internal",),
+    503: ("store_unavailable", "overloaded", "stopping"),
+}  # fmt: skip
+STATUS_BY_CODE = {code: status for status, codes in CODES_BY_STATUS.items() for code in codes}
+HEADERS_BY_CODE = {
+    "unauthorized": {"WWW-Authenticate": "Bearer"},
+    "overloaded": {"Retry-After": "1"},
+    "store_unavailable": {"Retry-After": "5"},
+    "stopping": {"Retry-After": "5"},
+}
+
+
+class ApiError(InvalidInputError):
+    """A request that failed with one of these codes; nothing of it was stored."""
+
+    def __init__(self, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.code, self.status = code, STATUS_BY_CODE[code]
+        self.headers = HEADERS_BY_CODE.get(code) if headers is None else headers
 
 
 def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -26,7 +55,8 @@ def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | 
 
 def error_response(error: ApiError) -> Response:
     """Return the response that reports an error."""
-    return json_response(error.to_dict(), error.status, error.headers)
+    content = {"error": {"code": error.code, "message": str(error), "details": None}}
+    return json_response(content, error.status, error.headers)
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -38,7 +68,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(StoreError)
     async def on_store_error(_: Request, error: StoreError) -> Response:
-        return error_response(ApiError("store_unavailable", str(error), headers={"Retry-After": "5"}))
+        return error_response(ApiError("store_unavailable", str(error)))
 
     @app.exception_handler(LimpetError)
     async def on_library_error(_: Request, error: LimpetError) -> Response:
@@ -47,15 +77,20 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def on_validation_error(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        location = ".".join(str(part) for part in first["loc"] if part not in ("query", "path", "body", "header"))
-        message = f"{location}: {first['msg']}" if location else str(first["msg"])
         if first["type"] == "json_invalid":
             return error_response(ApiError("malformed_json", "body: not valid JSON"))
+        location = ".".join(str(part) for part in first["loc"] if part not in ("query", "path", "body", "header"))
+        message = f"{location}: {first['msg']}" if location else str(first["msg"])
         return error_response(ApiError("invalid", message[:300]))
 
     @app.exception_handler(HTTPException)
     async def on_http_error(_: Request, error: HTTPException) -> Response:
-        code = CODE_BY_STATUS.get(error.status_code, "bad_request")
-        messages = {"not_found": "path: not found", "method_not_allowed": "method: not allowed for this path"}
-        content = {"error": {"code": code, "message": messages.get(code, str(error.detail)), "details": None}}
-        return json_response(content, error.status_code, error.headers)
+        known = {
+            404: ("not_found", "path: not found"),
+            405: ("method_not_allowed", "method: not allowed for this path"),
+            415: ("unsupported_media_type", error.detail),
+        }
+        code, message = known.get(error.status_code, ("bad_request", error.detail))
+        api_error = ApiError(code, str(message), error.headers)
+        api_error.status = error.status_code
+        return error_response(api_error)

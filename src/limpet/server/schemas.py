@@ -176,6 +176,11 @@ class ErrorResponse(BaseModel):
     error: ErrorDetail
 
 
+def document_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the documentation of the errors of an endpoint."""
+    return {status: {"model": ErrorResponse} for status in statuses}
+
+
 class Point(StrictModel):
     """A point of one variable."""
 

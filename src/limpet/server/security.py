@@ -15,8 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from limpet.server.errors import ApiError
-from limpet.server.responses import error_response
+from limpet.server.responses import ApiError, error_response
 
 log = logging.getLogger("limpet.server")
 COOKIE_NAME = "limpet"
@@ -105,11 +104,8 @@ class RequestGuard:
     def check(self, address: str, method: str, path: str, headers: Headers) -> None:
         """Raise an ApiError for a request that is not allowed."""
         if not self._requests.take(address):
-            raise ApiError(
-                "too_many_requests",
-                "requests: rate limit of this address exceeded. Retry after a second.",
-                headers={"Retry-After": "1"},
-            )
+            message = "requests: rate limit of this address exceeded. Retry after a second."
+            raise ApiError("too_many_requests", message, {"Retry-After": "1"})
         if self.config.token is None and not is_loopback(parse_host(headers.get("host", ""))):
             raise ApiError("wrong_host", "Host: expected a name of this machine, because the server has no token.")
         self._check_origin(method, headers)
@@ -129,9 +125,7 @@ class RequestGuard:
         authorization = headers.get("authorization")
         if authorization is None:
             if not self.has_session(headers):
-                raise ApiError(
-                    "unauthorized", "Authorization: a token is required", headers={"WWW-Authenticate": "Bearer"}
-                )
+                raise ApiError("unauthorized", "Authorization: a token is required")
             return
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not self.config.is_token(token.strip()):
@@ -145,10 +139,8 @@ class RequestGuard:
     def reject_token(self, address: str) -> None:
         """Raise for a wrong token; after many of them the address must wait."""
         if not self._guesses.take(address):
-            raise ApiError(
-                "too_many_requests", "token: too many wrong tokens. Retry later.", headers={"Retry-After": "5"}
-            )
-        raise ApiError("unauthorized", "token: wrong token", headers={"WWW-Authenticate": "Bearer"})
+            raise ApiError("too_many_requests", "token: too many wrong tokens. Retry later.", {"Retry-After": "5"})
+        raise ApiError("unauthorized", "token: wrong token")
 
 
 class SecurityMiddleware:
@@ -216,7 +208,7 @@ class SecurityMiddleware:
 
 
 def _too_large(max_mb: float) -> ApiError:
-    return ApiError("too_large", f"body: expected at most {max_mb:g} MB", headers={"Connection": "close"})
+    return ApiError("too_large", f"body: expected at most {max_mb:g} MB", {"Connection": "close"})
 
 
 def _parse_netloc(origin: str) -> str | None:

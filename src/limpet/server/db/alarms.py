@@ -13,11 +13,13 @@ from limpet.detection.alarm import ALARM_FIELDS
 from limpet.server.db.engine import bulk_insert
 from limpet.server.db.schema import ALARMS_TABLE, STREAMS_TABLE
 
+IS_OPEN = ALARMS_TABLE.c.acknowledged_at.is_(None)
 
-def write_alarms(connection: Connection, alarms: Sequence[dict[str, Any]], stream_ids: Sequence[int]) -> None:
-    """Insert new alarms, given as the API has them with the ids of their streams."""
+
+def write_alarms(connection: Connection, alarms: Sequence[tuple[int, dict[str, Any]]]) -> None:
+    """Insert new alarms, given as pairs of stream id and alarm as the API has it."""
     rows = []
-    for alarm, stream_id in zip(alarms, stream_ids, strict=True):
+    for stream_id, alarm in alarms:
         record = orjson.dumps({name: alarm[name] for name in ALARM_FIELDS}).decode()
         rows.append((alarm["id"], stream_id, alarm["row"], record, alarm["raised_at"], None, ""))
     bulk_insert(connection, ALARMS_TABLE, rows)
@@ -28,47 +30,26 @@ def find_alarms(
 ) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of matching alarms, and the newest of them as the API has them.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection to read from.
-    stream_id : int, optional
-        Only alarms of this stream.
-    is_open : bool, optional
-        Only alarms that are not acknowledged, or only those that are.
-    before : int, optional
-        Only alarms with smaller ids; they do not change the number.
-    limit : int
-        The largest number of alarms to return.
+    None matches any alarm. Alarms from the id `before` on are counted, but not returned.
     """
-    conditions: list[ColumnElement[bool]] = []
-    if stream_id is not None:
-        conditions.append(ALARMS_TABLE.c.stream == stream_id)
-    if is_open is not None:
-        conditions.append(
-            ALARMS_TABLE.c.acknowledged_at.is_(None) if is_open else ALARMS_TABLE.c.acknowledged_at.is_not(None)
-        )
+    conditions = _match(stream_id, is_open)
     total = connection.execute(select(func.count()).select_from(ALARMS_TABLE).where(*conditions)).scalar_one()
     if before is not None:
         conditions.append(ALARMS_TABLE.c.id < before)
-    result = connection.execute(_select_alarms().where(*conditions).order_by(ALARMS_TABLE.c.id.desc()).limit(limit))
+    result = connection.execute(_select_alarms(*conditions).order_by(ALARMS_TABLE.c.id.desc()).limit(limit))
     return total, [row_to_api(row) for row in result]
 
 
 def read_alarms_between(connection: Connection, stream_id: int, first: int, last: int) -> list[dict[str, Any]]:
     """Return the alarms that rows of a stream raised, both ends included."""
-    query = (
-        _select_alarms()
-        .where(ALARMS_TABLE.c.stream == stream_id, ALARMS_TABLE.c.row.between(first, last))
-        .order_by(ALARMS_TABLE.c.id)
-    )
-    return [row_to_api(row) for row in connection.execute(query)]
+    query = _select_alarms(ALARMS_TABLE.c.stream == stream_id, ALARMS_TABLE.c.row.between(first, last))
+    return [row_to_api(row) for row in connection.execute(query.order_by(ALARMS_TABLE.c.id))]
 
 
 def get_alarm(connection: Connection, alarm_id: int) -> dict[str, Any] | None:
     """Return an alarm as the API has it, None if it does not exist."""
-    result = connection.execute(_select_alarms().where(ALARMS_TABLE.c.id == alarm_id)).first()
-    return None if result is None else row_to_api(result)
+    row = connection.execute(_select_alarms(ALARMS_TABLE.c.id == alarm_id)).first()
+    return None if row is None else row_to_api(row)
 
 
 def update_alarm(connection: Connection, alarm_id: int, acknowledged: bool | None, note: str | None) -> None:
@@ -78,32 +59,25 @@ def update_alarm(connection: Connection, alarm_id: int, acknowledged: bool | Non
     """
     statement = ALARMS_TABLE.update().where(ALARMS_TABLE.c.id == alarm_id)
     if acknowledged:
-        connection.execute(
-            statement.where(ALARMS_TABLE.c.acknowledged_at.is_(None)).values(acknowledged_at=clock.time())
-        )
+        connection.execute(statement.where(IS_OPEN).values(acknowledged_at=clock.time()))
     elif acknowledged is not None:
         connection.execute(statement.values(acknowledged_at=None))
     if note is not None:
         connection.execute(statement.values(note=note))
 
 
-def acknowledge_all(connection: Connection, stream_id: int | None) -> list[int]:
-    """Acknowledge all open alarms, of one stream or of all; return their ids."""
-    conditions: list[ColumnElement[bool]] = [ALARMS_TABLE.c.acknowledged_at.is_(None)]
-    if stream_id is not None:
-        conditions.append(ALARMS_TABLE.c.stream == stream_id)
-    alarm_ids = list(connection.execute(select(ALARMS_TABLE.c.id).where(*conditions)).scalars())
-    connection.execute(ALARMS_TABLE.update().where(*conditions).values(acknowledged_at=clock.time()))
-    return alarm_ids
+def acknowledge_all(connection: Connection, stream_id: int | None) -> int:
+    """Acknowledge all open alarms, of one stream or of all; return their number."""
+    statement = ALARMS_TABLE.update().where(*_match(stream_id, is_open=True))
+    return connection.execute(statement.values(acknowledged_at=clock.time())).rowcount
 
 
 def count_alarms(connection: Connection) -> list[tuple[int, int, int, int, int | None]]:
     """Return (stream id, alarms, open alarms, newest id, newest open id) of each stream with alarms."""
     open_count = func.count() - func.count(ALARMS_TABLE.c.acknowledged_at)  # the latter does not count NULL
-    newest_open = func.max(case((ALARMS_TABLE.c.acknowledged_at.is_(None), ALARMS_TABLE.c.id)))
-    query = select(ALARMS_TABLE.c.stream, func.count(), open_count, func.max(ALARMS_TABLE.c.id), newest_open)
-    result = connection.execute(query.group_by(ALARMS_TABLE.c.stream))
-    return [(stream_id, n, n_open, newest, newest_open) for stream_id, n, n_open, newest, newest_open in result]
+    newest, newest_open = func.max(ALARMS_TABLE.c.id), func.max(case((IS_OPEN, ALARMS_TABLE.c.id)))
+    query = select(ALARMS_TABLE.c.stream, func.count(), open_count, newest, newest_open)
+    return [(*row,) for row in connection.execute(query.group_by(ALARMS_TABLE.c.stream))]
 
 
 def max_alarm_id(connection: Connection) -> int:
@@ -117,6 +91,13 @@ def row_to_api(row: Row[Any]) -> dict[str, Any]:
     return {"id": row.id, **orjson.loads(row.record), **treatment}
 
 
-def _select_alarms() -> Select[Any]:
+def _match(stream_id: int | None, is_open: bool | None) -> list[ColumnElement[bool]]:
+    """Return the conditions for alarms of one stream or of all, open ones, acknowledged ones or both."""
+    conditions: list[ColumnElement[bool]] = [] if stream_id is None else [ALARMS_TABLE.c.stream == stream_id]
+    return conditions if is_open is None else [*conditions, IS_OPEN if is_open else ~IS_OPEN]
+
+
+def _select_alarms(*conditions: ColumnElement[bool]) -> Select[Any]:
     """Select alarms of streams that exist."""
-    return select(ALARMS_TABLE).join_from(ALARMS_TABLE, STREAMS_TABLE, ALARMS_TABLE.c.stream == STREAMS_TABLE.c.id)
+    is_of_stream = ALARMS_TABLE.c.stream == STREAMS_TABLE.c.id
+    return select(ALARMS_TABLE).join_from(ALARMS_TABLE, STREAMS_TABLE, is_of_stream).where(*conditions)

@@ -40,32 +40,25 @@ def bulk_insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, 
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_insert_with_placeholders(table), list(rows))
-        return
-    if any(isinstance(value, bytes | memoryview) for value in rows[0]):  # JSON cannot hold bytes
-        names = list(table.columns.keys())
-        connection.execute(table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
+        connection.exec_driver_sql(f"insert into {table.name} values ({', '.join('?' * len(rows[0]))})", list(rows))
         return
     names = [str(column.name) for column in table.columns]
-    payload = orjson.dumps([dict(zip(names, row, strict=True)) for row in rows]).decode()
-    connection.execute(text(_insert_from_json(table, str(connection.dialect.name))), {"rows": payload})
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    if any(isinstance(value, bytes | memoryview) for value in rows[0]):  # JSON cannot hold bytes
+        connection.execute(table.insert(), records)
+    else:
+        connection.execute(text(_insert_from_json(table)), {"rows": orjson.dumps(records).decode()})
 
 
 @cache
-def _insert_with_placeholders(table: Table) -> str:
-    return f"insert into {table.name} values ({', '.join('?' for _ in table.columns)})"
-
-
-@cache
-def _insert_from_json(table: Table, _: str) -> str:
+def _insert_from_json(table: Table) -> str:
     from sqlalchemy.dialects import postgresql
 
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     columns = ", ".join(f'"{column.name}" {column.type.compile(dialect)}' for column in table.columns)
     names = ", ".join(f'"{column.name}"' for column in table.columns)
-    return (
-        f"insert into {table.name} ({names}) select {names} from json_to_recordset(cast(:rows as json)) as t({columns})"
-    )
+    records = f"json_to_recordset(cast(:rows as json)) as t({columns})"
+    return f"insert into {table.name} ({names}) select {names} from {records}"
 
 
 class Store:

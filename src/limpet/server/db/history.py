@@ -28,15 +28,7 @@ from limpet.server.db.points import (
     write_blocks,
 )
 from limpet.server.db.schema import ALARMS_TABLE, BUCKETS_TABLE
-from limpet.streams.downsample import (
-    REDUCE_FIRST,
-    REDUCE_LAST,
-    REDUCE_MAX,
-    REDUCE_MIN,
-    REDUCE_OR,
-    REDUCE_SUM,
-    reduce_buckets,
-)
+from limpet.streams import downsample
 
 BUCKET_FACTOR = 16
 N_BUCKET_LEVELS = 2
@@ -44,46 +36,32 @@ SLACK_DIVISOR = 4  # a stream is compacted once it has a quarter more rows than 
 COMPACT_CHUNK_ROWS = 512 * BUCKET_FACTOR  # compacted in one transaction
 MAX_KEPT_ALARMS = 1000  # per stream; open alarms are always kept
 REDUCTIONS = {
-    "rows": REDUCE_FIRST,
-    "counts": REDUCE_SUM,
-    "low": REDUCE_MIN,
-    "high": REDUCE_MAX,
-    "estimate": REDUCE_LAST,
-    "score": REDUCE_MAX,
-    "p_value": REDUCE_MIN,
-    "n_rejected": REDUCE_SUM,
-    "outcomes": REDUCE_OR,
+    "rows": downsample.REDUCE_FIRST,
+    "counts": downsample.REDUCE_SUM,
+    "low": downsample.REDUCE_MIN,
+    "high": downsample.REDUCE_MAX,
+    "estimate": downsample.REDUCE_LAST,
+    "score": downsample.REDUCE_MAX,
+    "p_value": downsample.REDUCE_MIN,
+    "n_rejected": downsample.REDUCE_SUM,
+    "outcomes": downsample.REDUCE_OR,
 }
 
 
 @dataclass(eq=False)
 class HistoryBuckets:
-    """Consecutive buckets of rows.
+    """Consecutive buckets of rows."""
 
-    Parameters
-    ----------
-    rows, counts : array of shape (n,)
-        The first row of each bucket, and its number of points.
-    times : list of str
-        The time of the first point of each bucket.
-    low, high, estimate : array of shape (n, d)
-        The extreme values and the last estimate.
-    score, p_value : array of shape (n,)
-        The largest score and the smallest p-value.
-    n_rejected, outcomes : array of shape (n,)
-        The number of rejected points, and the outcomes of all points combined by bitwise or.
-    """
-
-    rows: Integers
-    counts: Integers
-    times: list[str]
-    low: Vector
+    rows: Integers  # the first one of each bucket
+    counts: Integers  # of points
+    times: list[str]  # of the first point
+    low: Vector  # (n, d), the smallest values
     high: Vector
-    estimate: Vector
-    score: Vector
-    p_value: Vector
+    estimate: Vector  # (n, d), the last one
+    score: Vector  # the largest one
+    p_value: Vector  # the smallest one
     n_rejected: Integers
-    outcomes: Integers
+    outcomes: Integers  # of all points, combined by bitwise or
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -97,19 +75,14 @@ class HistoryBuckets:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row[Any]], width: int) -> HistoryBuckets:
-        """Return the buckets of rows of the table."""
-        return cls(
-            np.array([row.row for row in rows], np.int64),
-            np.array([row.n for row in rows], np.int64),
-            [row.time for row in rows],
-            _from_json_lists([row.low for row in rows], width),
-            _from_json_lists([row.high for row in rows], width),
-            _from_json_lists([row.estimate for row in rows], width),
-            np.array([row.score for row in rows], np.float64),
-            np.array([row.p_value for row in rows], np.float64),
-            np.array([row.n_rejected for row in rows], np.int64),
-            np.array([row.outcome for row in rows], np.int64),
+        """Return the buckets of rows of the table, of which there is at least one."""
+        _, _, first_rows, counts, times, *matrices, score, p_value, n_rejected, outcomes = zip(*rows, strict=True)
+        first_rows, counts, n_rejected, outcomes = (
+            np.array(column, np.int64) for column in (first_rows, counts, n_rejected, outcomes)
         )
+        scores = (np.array(column, np.float64) for column in (score, p_value))
+        low_high_estimate = (_from_json_lists(column, width) for column in matrices)
+        return cls(first_rows, counts, list(times), *low_high_estimate, *scores, n_rejected, outcomes)
 
     @classmethod
     def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:
@@ -120,38 +93,23 @@ class HistoryBuckets:
     def merge(self, starts: Integers) -> HistoryBuckets:
         """Return a bucket for the buckets from each start up to the next."""
         merged = {
-            name: reduce_buckets(reduction, getattr(self, name), starts, axis=0)
+            name: downsample.reduce_buckets(reduction, getattr(self, name), starts, axis=0)
             for name, reduction in REDUCTIONS.items()
         }
         return HistoryBuckets(times=[self.times[start] for start in starts.tolist()], **merged)
 
     def reduce_to(self, n: int) -> HistoryBuckets:
         """Return at most n buckets of the same rows."""
-        if len(self) <= n:
-            return self
-        return self.merge(np.arange(0, len(self), -(-len(self) // n)))
+        return self if len(self) <= n else self.merge(np.arange(0, len(self), -(-len(self) // n)))
 
     def to_rows(self, stream: int, level: int) -> list[tuple[Any, ...]]:
         """Return the rows of the table."""
         is_missing: list[bool] = np.asarray(np.isnan(self.estimate).any(axis=1)).tolist()
-        estimates = [
-            None if missing else text for missing, text in zip(is_missing, _to_json_lists(self.estimate), strict=True)
-        ]
-        columns = (
-            self.rows.tolist(),
-            self.counts.tolist(),
-            self.times,
-            _to_json_lists(self.low),
-            _to_json_lists(self.high),
-        )
-        other_columns = (
-            estimates,
-            nan_to_none(self.score),
-            nan_to_none(self.p_value),
-            self.n_rejected.tolist(),
-            self.outcomes.tolist(),
-        )
-        return [(stream, level, *row) for row in zip(*columns, *other_columns, strict=True)]
+        estimates = zip(_to_json_lists(self.estimate), is_missing, strict=True)
+        counts = (self.rows.tolist(), self.counts.tolist(), self.times)
+        values = (_to_json_lists(self.low), _to_json_lists(self.high), [None if no else text for text, no in estimates])
+        scores = (nan_to_none(self.score), nan_to_none(self.p_value), self.n_rejected.tolist(), self.outcomes.tolist())
+        return [(stream, level, *row) for row in zip(*counts, *values, *scores, strict=True)]
 
     def to_api(self) -> dict[str, Any]:
         """Return the buckets as lists by column, as the API has them."""
@@ -159,9 +117,7 @@ class HistoryBuckets:
             "rows": self.rows.tolist(),
             "counts": self.counts.tolist(),
             "times": [to_api_time(time) for time in self.times],
-            "low": [nan_to_none(column) for column in self.low.T],
-            "high": [nan_to_none(column) for column in self.high.T],
-            "estimate": [nan_to_none(column) for column in self.estimate.T],
+            **{name: [*map(nan_to_none, getattr(self, name).T)] for name in ("low", "high", "estimate")},
             "score": nan_to_none(self.score),
             "p_value": nan_to_none(self.p_value),
             "n_rejected": self.n_rejected.tolist(),
@@ -194,25 +150,10 @@ def needs_compaction(n_rows: int, max_rows: int) -> bool:
 def compact_stream(
     connection: Connection, stream_id: int, width: int, first_row: int, end_row: int, max_rows: int
 ) -> int:
-    """Replace the oldest points of a stream by buckets.
+    """Replace the oldest points of a stream by buckets, in a write transaction.
 
-    Parameters
-    ----------
-    connection : Connection
-        A write transaction.
-    stream_id, width : int
-        The stream and its number of variables.
-    first_row : int
-        The first row that is stored in full.
-    end_row : int
-        The first row that is not in a checkpoint; rows from there on are not compacted.
-    max_rows : int
-        The number of rows to keep at each level.
-
-    Returns
-    -------
-    int
-        The first row that is stored in full now.
+    Points from `first_row` on are stored in full, those from `end_row` on are not in a checkpoint and stay. Keep
+    `max_rows` rows at each level. Return the first row that is stored in full now.
     """
     n = min((end_row - first_row - max_rows) // BUCKET_FACTOR * BUCKET_FACTOR, COMPACT_CHUNK_ROWS)
     if n <= 0:
@@ -231,13 +172,11 @@ def read_history(connection: Connection, stream_id: int, width: int, first_row: 
     """Return all that is stored of a range of rows, both ends included."""
     points = read_points(connection, stream_id, first_row, last_row + 1, width)
     end_row = points.first_row if len(points) else last_row + 1  # points may be compacted between the two queries
-    conditions = (
-        BUCKETS_TABLE.c.stream == stream_id,
-        BUCKETS_TABLE.c.row < end_row,
-        BUCKETS_TABLE.c.row + BUCKETS_TABLE.c.n > first_row,
-    )
-    rows = connection.execute(select(BUCKETS_TABLE).where(*conditions).order_by(BUCKETS_TABLE.c.row)).all()
-    return HistoryBuckets.concatenate([HistoryBuckets.from_rows(rows, width), HistoryBuckets.from_points(points)])
+    row, n = BUCKETS_TABLE.c.row, BUCKETS_TABLE.c.n
+    conditions = (BUCKETS_TABLE.c.stream == stream_id, row < end_row, row + n > first_row)
+    rows = connection.execute(select(BUCKETS_TABLE).where(*conditions).order_by(row)).all()
+    buckets = HistoryBuckets.from_points(points)
+    return HistoryBuckets.concatenate([HistoryBuckets.from_rows(rows, width), buckets]) if rows else buckets
 
 
 def _compact_level(connection: Connection, stream_id: int, width: int, level: int, max_rows: int) -> None:
@@ -261,14 +200,9 @@ def _insert_buckets(connection: Connection, stream_id: int, level: int, buckets:
 
 def _delete_old_alarms(connection: Connection, stream_id: int) -> None:
     """Delete the oldest acknowledged alarms of a stream."""
-    newest_first = (
-        select(ALARMS_TABLE.c.id).where(ALARMS_TABLE.c.stream == stream_id).order_by(ALARMS_TABLE.c.id.desc())
-    )
+    is_of_stream, alarm_id = ALARMS_TABLE.c.stream == stream_id, ALARMS_TABLE.c.id
+    newest_first = select(alarm_id).where(is_of_stream).order_by(alarm_id.desc())
     cutoff_id = connection.execute(newest_first.offset(MAX_KEPT_ALARMS).limit(1)).scalar()
     if cutoff_id is not None:
-        conditions = (
-            ALARMS_TABLE.c.stream == stream_id,
-            ALARMS_TABLE.c.id <= cutoff_id,
-            ALARMS_TABLE.c.acknowledged_at.is_not(None),
-        )
-        connection.execute(ALARMS_TABLE.delete().where(*conditions))
+        is_acknowledged = ALARMS_TABLE.c.acknowledged_at.is_not(None)
+        connection.execute(ALARMS_TABLE.delete().where(is_of_stream, alarm_id <= cutoff_id, is_acknowledged))

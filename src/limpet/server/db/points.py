@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, and_, func, select
 
 from limpet.core.algorithm import Outcome
 from limpet.core.state import Vector
@@ -19,37 +21,22 @@ from limpet.server.db.schema import BLOCKS_TABLE, STREAMS_TABLE
 
 BLOCK_MAX_POINTS = 256
 TIME_GIVEN_BIT = 64  # of a stored outcome: the time was sent with the point, it is not the time of arrival
+SCORES = ("score", "change_score", "p_value")
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(eq=False)
 class PointBlock:
-    """Consecutive points of a stream with their results.
-
-    Parameters
-    ----------
-    first_row : int
-        The row of the first point.
-    times : list of str
-        The times as they were sent.
-    values : array of shape (n, d)
-        The values; NaN where one is missing.
-    means : array of shape (n, d)
-        The estimate after each point; NaN where it was not recorded.
-    score, change_score, p_value : array of shape (n,)
-        The results of the learner.
-    outcomes : array of shape (n,)
-        `Outcome` of each point, combined with `TIME_GIVEN_BIT`.
-    """
+    """Consecutive points of a stream with their results."""
 
     first_row: int
-    times: list[str]
-    values: Vector
-    means: Vector
+    times: list[str]  # as they were sent
+    values: Vector  # (n, d), NaN where one is missing
+    means: Vector  # (n, d), the estimate after each point; NaN where it was not recorded
     score: Vector
     change_score: Vector
     p_value: Vector
-    outcomes: Integers
+    outcomes: Integers  # `Outcome` of each point, combined with `TIME_GIVEN_BIT`
 
     def __len__(self) -> int:
         return len(self.times)
@@ -67,22 +54,15 @@ class PointBlock:
     @property
     def rejected(self) -> Flags:
         """Whether each point was rejected."""
-        return is_rejected(self.outcomes)
+        return np.asarray(self.outcomes & Outcome.REJECTED > 0)
 
     @classmethod
     def from_trace(
-        cls,
-        first_row: int,
-        times: list[str],
-        time_given: Flags,
-        values: Vector,
-        trace: Trace,
-        means: Vector | None = None,
+        cls, first_row: int, times: list[str], time_given: Flags, values: Vector, trace: Trace, means: Vector
     ) -> PointBlock:
         """Return points with the results of a learner."""
         outcomes = trace.outcomes & ~Outcome.NEEDS_REINIT | TIME_GIVEN_BIT * time_given
-        stored_means = np.full(values.shape, np.nan) if means is None else means
-        return cls(first_row, times, values, stored_means, trace.score, trace.change_score, trace.p_value, outcomes)
+        return cls(first_row, times, values, means, trace.score, trace.change_score, trace.p_value, outcomes)
 
     @classmethod
     def concatenate(cls, blocks: Sequence[PointBlock]) -> PointBlock:
@@ -111,13 +91,10 @@ class PointBlock:
     def to_json(self) -> str:
         """Return the columns as JSON; numbers keep their bits, null is NaN."""
         rows_with_means = np.flatnonzero(~np.isnan(self.means).any(axis=1))
-        is_same_time = len(set(self.times)) == 1
         payload = {
-            "time": self.times[0] if is_same_time else self.times,
+            "time": self.times[0] if len(set(self.times)) == 1 else self.times,
             "values": [np.ascontiguousarray(column) for column in self.values.T],
-            "score": np.ascontiguousarray(self.score),
-            "change_score": np.ascontiguousarray(self.change_score),
-            "p_value": np.ascontiguousarray(self.p_value),
+            **{name: np.ascontiguousarray(getattr(self, name)) for name in SCORES},
             "outcome": np.ascontiguousarray(self.outcomes),
             "means": {str(row): self.means[row].tolist() for row in rows_with_means.tolist()},
         }
@@ -132,7 +109,7 @@ class PointBlock:
         for row, mean in payload["means"].items():
             means[int(row)] = mean
         times = [payload["time"]] * len(values) if isinstance(payload["time"], str) else payload["time"]
-        scores = {name: np.array(payload[name], np.float64) for name in ("score", "change_score", "p_value")}
+        scores = {name: np.array(payload[name], np.float64) for name in SCORES}
         return cls(first_row, times, values, means, outcomes=np.array(payload["outcome"], np.int64), **scores)
 
     def to_api(self) -> dict[str, Any]:
@@ -142,17 +119,10 @@ class PointBlock:
             "times": [to_api_time(time) for time in self.times],
             "values": [nan_to_none(column) for column in self.values.T],
             "estimate": [nan_to_none(column) for column in self.means.T],
-            "score": nan_to_none(self.score),
-            "change_score": nan_to_none(self.change_score),
-            "p_value": nan_to_none(self.p_value),
+            **{name: nan_to_none(getattr(self, name)) for name in SCORES},
             "rejected": self.rejected.astype(int).tolist(),
             **decisions_to_api(self.outcomes),
         }
-
-
-def is_rejected(outcomes: Integers) -> Flags:
-    """Return whether each outcome is a rejection."""
-    return np.asarray(outcomes & Outcome.REJECTED > 0)
 
 
 def decisions_to_api(outcomes: Integers) -> dict[str, list[int]]:
@@ -182,17 +152,23 @@ def to_api_time(text: str) -> str | float | int:
     return int(number) if number.is_integer() and abs(number) < 2.0**53 else number
 
 
+def format_unix_time(seconds: float) -> str:
+    """Return a time in seconds since 1970 as an ISO 8601 string.
+
+    >>> format_unix_time(1767323045.25)
+    '2026-01-02T03:04:05.250Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 # The table
 
 
 def write_blocks(connection: Connection, blocks: Iterable[tuple[int, PointBlock]]) -> None:
     """Insert points, given as pairs of stream id and block."""
-    split_blocks = ((stream_id, piece) for stream_id, block in blocks for piece in block.split())
-    bulk_insert(
-        connection,
-        BLOCKS_TABLE,
-        [(stream_id, block.first_row, len(block), block.to_json()) for stream_id, block in split_blocks],
-    )
+    pieces = ((stream_id, piece) for stream_id, block in blocks for piece in block.split())
+    rows = [(stream_id, piece.first_row, len(piece), piece.to_json()) for stream_id, piece in pieces]
+    bulk_insert(connection, BLOCKS_TABLE, rows)
 
 
 def read_points(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> PointBlock:
@@ -203,13 +179,9 @@ def read_points(connection: Connection, stream_id: int, first_row: int, end_row:
 
 def read_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> PointBlock:
     """Return all points of the blocks whose first row is in the range."""
-    conditions = (BLOCKS_TABLE.c.stream == stream_id, BLOCKS_TABLE.c.row >= first_row, BLOCKS_TABLE.c.row < end_row)
-    rows = connection.execute(
-        select(BLOCKS_TABLE.c.row, BLOCKS_TABLE.c.body).where(*conditions).order_by(BLOCKS_TABLE.c.row)
-    ).all()
-    if not rows:
-        return PointBlock.empty(width)
-    return PointBlock.concatenate([PointBlock.from_json(row, body) for row, body in rows])
+    query = select(BLOCKS_TABLE.c.row, BLOCKS_TABLE.c.body).where(_starts_in(stream_id, first_row, end_row))
+    blocks = [PointBlock.from_json(row, body) for row, body in connection.execute(query.order_by(BLOCKS_TABLE.c.row))]
+    return PointBlock.concatenate(blocks) if blocks else PointBlock.empty(width)
 
 
 def read_points_after(connection: Connection, stream_id: int, after_row: int, limit: int, width: int) -> PointBlock:
@@ -221,11 +193,7 @@ def read_points_after(connection: Connection, stream_id: int, after_row: int, li
 
 def delete_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int) -> None:
     """Delete the blocks whose first row is in the range."""
-    connection.execute(
-        BLOCKS_TABLE.delete().where(
-            BLOCKS_TABLE.c.stream == stream_id, BLOCKS_TABLE.c.row >= first_row, BLOCKS_TABLE.c.row < end_row
-        )
-    )
+    connection.execute(BLOCKS_TABLE.delete().where(_starts_in(stream_id, first_row, end_row)))
 
 
 def merge_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> None:
@@ -237,42 +205,32 @@ def merge_blocks(connection: Connection, stream_id: int, first_row: int, end_row
 
 def read_latest_points(connection: Connection, max_points: int) -> Iterator[tuple[int, PointBlock]]:
     """Yield the id of every stream with its latest points, at most `max_points`."""
-    points = BLOCKS_TABLE.alias()
-    last_row = (
-        select(func.max(points.c.row))
-        .where(points.c.stream == STREAMS_TABLE.c.id)
-        .correlate(STREAMS_TABLE)
-        .scalar_subquery()
-    )
+    last_row = _extreme_row(func.max)
     query = select(BLOCKS_TABLE.c.stream, BLOCKS_TABLE.c.row, BLOCKS_TABLE.c.body).where(
         BLOCKS_TABLE.c.stream == STREAMS_TABLE.c.id,
         BLOCKS_TABLE.c.row > last_row - max_points - BLOCK_MAX_POINTS,
         BLOCKS_TABLE.c.row + BLOCKS_TABLE.c.n > last_row - max_points,
     )
-    current_id, blocks = -1, list[PointBlock]()
-    rows = connection.execution_options(yield_per=1000).execute(
-        query.order_by(BLOCKS_TABLE.c.stream, BLOCKS_TABLE.c.row)
-    )
-    for stream_id, row, body in rows:
-        if stream_id != current_id and blocks:
-            yield current_id, PointBlock.concatenate(blocks)[-max_points:]
-            blocks = []
-        current_id = stream_id
-        blocks.append(PointBlock.from_json(row, body))
-    if blocks:
-        yield current_id, PointBlock.concatenate(blocks)[-max_points:]
+    in_order = query.order_by(BLOCKS_TABLE.c.stream, BLOCKS_TABLE.c.row)
+    rows = connection.execution_options(yield_per=1000).execute(in_order)
+    for stream_id, group in groupby(rows, key=lambda row: row.stream):
+        blocks = [PointBlock.from_json(row, body) for _, row, body in group]
+        yield stream_id, PointBlock.concatenate(blocks)[-max_points:]
 
 
 def read_first_rows(connection: Connection) -> dict[int, int]:
     """Return the first stored row of every stream that has points, by stream id."""
-    first_row = (
-        select(func.min(BLOCKS_TABLE.c.row))
-        .where(BLOCKS_TABLE.c.stream == STREAMS_TABLE.c.id)
-        .correlate(STREAMS_TABLE)
-        .scalar_subquery()
-    )
-    return {
-        stream_id: row
-        for stream_id, row in connection.execute(select(STREAMS_TABLE.c.id, first_row))
-        if row is not None
-    }
+    rows = connection.execute(select(STREAMS_TABLE.c.id, _extreme_row(func.min)))
+    return {stream_id: row for stream_id, row in rows if row is not None}
+
+
+def _starts_in(stream_id: int, first_row: int, end_row: int) -> ColumnElement[bool]:
+    """Return the condition for blocks of a stream whose first row is in the range."""
+    return and_(BLOCKS_TABLE.c.stream == stream_id, BLOCKS_TABLE.c.row >= first_row, BLOCKS_TABLE.c.row < end_row)
+
+
+def _extreme_row(extreme: Callable[..., Any]) -> ScalarSelect[Any]:
+    """Select the smallest or largest first row of the blocks of each stream, by the index of the table."""
+    points = BLOCKS_TABLE.alias()
+    of_stream = select(extreme(points.c.row)).where(points.c.stream == STREAMS_TABLE.c.id)
+    return of_stream.correlate(STREAMS_TABLE).scalar_subquery()

@@ -67,7 +67,7 @@ CHECKPOINTS_TABLE = Table(
     Column("row_counts", LargeBinary, nullable=False),  # pairs of a stream id and the number of its rows in the states
 )
 
-CHECKPOINT_CHUNKS_TABLE = Table(
+CHUNKS_TABLE = Table(
     "checkpoint_chunks",
     METADATA,
     Column("checkpoint", BigInteger, primary_key=True, autoincrement=False),

@@ -26,21 +26,14 @@ class StreamRow(NamedTuple):
 
 def add_streams(connection: Connection, entries: Sequence[StreamRow]) -> None:
     """Insert new streams."""
-    bulk_insert(
-        connection,
-        STREAMS_TABLE,
-        [(e.id, e.key, e.width, None if e.names is None else json.dumps(e.names), e.created) for e in entries],
-    )
+    rows = [(e.id, e.key, e.width, None if e.names is None else json.dumps(e.names), e.created) for e in entries]
+    bulk_insert(connection, STREAMS_TABLE, rows)
 
 
 def read_streams(connection: Connection) -> list[StreamRow]:
     """Return all streams by id."""
-    return [
-        StreamRow(
-            row.id, row.key, row.width, None if row.variables is None else tuple(json.loads(row.variables)), row.created
-        )
-        for row in connection.execute(select(STREAMS_TABLE).order_by(STREAMS_TABLE.c.id))
-    ]
+    rows = connection.execute(select(STREAMS_TABLE).order_by(STREAMS_TABLE.c.id))
+    return [StreamRow(id, key, width, names and tuple(json.loads(names)), time) for id, key, width, names, time in rows]
 
 
 def delete_stream(connection: Connection, stream_id: int) -> None:

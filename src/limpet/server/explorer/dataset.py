@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
-from limpet.server.errors import ApiError
+from limpet.server.responses import ApiError
 from limpet.streams.batch import Batch, RejectLog
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.results import to_str_list

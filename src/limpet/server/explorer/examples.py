@@ -14,8 +14,8 @@ import numpy as np
 
 from limpet.datasets import Stream, load_well_log, make_abrupt, make_gradual
 from limpet.exceptions import LimpetError
-from limpet.server.errors import ApiError
 from limpet.server.explorer.dataset import ExplorerDataset
+from limpet.server.responses import ApiError
 
 EXAMPLE_ID_PREFIX = "builtin:"
 

@@ -10,14 +10,13 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
-from limpet.server.errors import ApiError
 from limpet.server.explorer import examples
 from limpet.server.explorer._lru import SizedLRUCache
 from limpet.server.explorer.dataset import MAX_COLUMNS, MAX_VALUES, ExplorerDataset, read_file
 from limpet.server.explorer.run import run
 from limpet.server.explorer.settings import AnySettings, AutoSettings, BaselineSettings
 from limpet.server.explorer.tradeoff import noise_std, tradeoff_grid, typical_run_length
-from limpet.server.responses import json_response
+from limpet.server.responses import ApiError, json_response
 from limpet.streams.monitor_plan import MAX_JOINT_COLUMNS
 
 MAX_FILE_BYTES = 32 << 20

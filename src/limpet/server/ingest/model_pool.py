@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection
 
 from limpet.core.state import Vector
-from limpet.exceptions import CheckpointError, InvalidInputError
+from limpet.exceptions import CheckpointError
 from limpet.fleet import Fleet, from_bytes
 from limpet.learners import SRA, Detector
 from limpet.learners.results import Trace, concatenate
-from limpet.server.db.points import PointBlock, read_points_after, to_api_time
+from limpet.server.db.points import PointBlock, format_unix_time, read_points_after, to_api_time
 from limpet.server.ingest.stream_registry import StreamInfo
-from limpet.streams.checkpoint_store import model_config
 
 REPLAY_CHUNK_POINTS = 50_000
 LONG_RUN_THRESHOLD = 64  # points, from which on a run is learned by its own learner
@@ -26,24 +24,12 @@ MEANS_INTERVAL_ROWS = 8  # how often the estimate is recorded
 
 @dataclass(eq=False)
 class AcceptedPoints:
-    """Points of one stream and request that are to be learned.
-
-    Parameters
-    ----------
-    stream : StreamInfo
-        The stream.
-    values : array of shape (n, d)
-        The values in the order of its variables.
-    times : list of str or None
-        The times as they were sent.
-    skipped : dict of str to int
-        The number of points that were skipped, by reason.
-    """
+    """Points of one stream and request that are to be learned."""
 
     stream: StreamInfo
-    values: Vector
-    times: list[str | None]
-    skipped: dict[str, int]
+    values: Vector  # in the order of its variables
+    times: list[str | None]  # as they were sent
+    skipped: dict[str, int]  # the number of skipped points by reason
     first_row: int = -1
     alarms: list[dict[str, Any]] = field(default_factory=list)
 
@@ -75,35 +61,17 @@ class StreamRun:
 
 
 class ModelPool:
-    """Learners of all streams: a fleet, keyed by stream id, for each number of variables.
-
-    Parameters
-    ----------
-    learner : Detector or SRA
-        The learner whose configuration all streams have.
-    """
+    """Learners of all streams: a fleet, keyed by stream id, for each number of variables."""
 
     def __init__(self, learner: Detector | SRA) -> None:
         self.learner = Fleet(learner).learner  # raises for learners that a fleet cannot have
         self._fleets: dict[int, Fleet] = {}
 
     def process(self, width: int, runs: Sequence[StreamRun]) -> tuple[Trace, Vector]:
-        """Learn one run of each of some streams.
+        """Learn one run of each of some streams, the long runs first.
 
-        Parameters
-        ----------
-        width : int
-            The number of variables.
-        runs : sequence of StreamRun
-            The runs, long ones first. Long runs are learned separately, which records estimates within the run; all
-            others are learned in one call to the fleet.
-
-        Returns
-        -------
-        trace : Trace
-            The results, run by run.
-        means : array of shape (n, d)
-            The estimate after some of the points; NaN after the others.
+        Long runs are learned separately, which records estimates within the run; all others are learned in one call to
+        the fleet. Return the results, run by run, and the estimates after some of the points, NaN after the others.
         """
         fleet, short_runs = self._get_fleet(width), [run for run in runs if not run.is_long]
         results = [_process_run(fleet, run) for run in runs[: len(runs) - len(short_runs)]]
@@ -138,7 +106,7 @@ class ModelPool:
             fleet = from_bytes(bytearray(body))
             if not isinstance(fleet, Fleet):
                 raise CheckpointError("database: the checkpoint holds a learner, expected a fleet.")
-            self._fleets[width] = self._suppress_warnings(fleet)
+            self._add_fleet(width, fleet)
 
     def counts(self) -> dict[int, tuple[int, int]]:
         """Return the numbers of seen and rejected points by stream id."""
@@ -149,39 +117,26 @@ class ModelPool:
             result |= dict(zip(counts["key"], zip(n_seen, n_rejected, strict=True), strict=True))
         return result
 
-    def replay(self, connection: Connection, stream_id: int, width: int, last_row: int) -> int:
-        """Learn the stored points of a stream after a row; return their number."""
-        n_replayed = 0
-        while len(points := read_points_after(connection, stream_id, last_row, REPLAY_CHUNK_POINTS, width)):
-            if points.first_row != last_row + 1:
+    def replay(self, connection: Connection, stream_id: int, width: int, first_row: int) -> int:
+        """Learn the stored points of a stream from a row on; return their number."""
+        row = first_row
+        while len(points := read_points_after(connection, stream_id, row - 1, REPLAY_CHUNK_POINTS, width)):
+            if points.first_row != row:
                 raise CheckpointError(
-                    f"database: rows {last_row + 1} to {points.first_row - 1} of stream {stream_id} are missing."
+                    f"database: rows {row} to {points.first_row - 1} of stream {stream_id} are missing."
                 )
             self._get_fleet(width).update(np.full(len(points), stream_id), points.values)
-            last_row, n_replayed = points.first_row + len(points) - 1, n_replayed + len(points)
-        return n_replayed
+            row += len(points)
+        return row - first_row
 
     def _get_fleet(self, width: int) -> Fleet:
         if width not in self._fleets:
-            self._fleets[width] = self._suppress_warnings(Fleet(self.learner))
+            self._add_fleet(width, Fleet(self.learner))
         return self._fleets[width]
 
-    @staticmethod
-    def _suppress_warnings(fleet: Fleet) -> Fleet:
+    def _add_fleet(self, width: int, fleet: Fleet) -> None:
         fleet.suppress_warning("invalid")  # the API refuses such points
-        return fleet
-
-
-def check_same_config(learner: Detector | SRA, stored: dict[str, object] | None) -> dict[str, object]:
-    """Return the configuration of a learner, or raise if the database was made with another one."""
-    config = model_config(learner)
-    for name in config if stored is not None else ():
-        if stored is not None and stored.get(name) != config[name]:
-            raise InvalidInputError(
-                f"{name}: the database was made with {stored.get(name)}, got {config[name]}. "
-                "Use the same value or another database."
-            )
-    return config
+        self._fleets[width] = fleet
 
 
 def _process_run(fleet: Fleet, run: StreamRun) -> tuple[Trace, Vector]:
@@ -222,74 +177,45 @@ def _process_short_runs(fleet: Fleet, runs: Sequence[StreamRun]) -> tuple[Trace,
     return trace, means
 
 
-@dataclass(eq=False)
-class GroupResult:
-    """Results of the accepted points of some streams.
+def process_group_of_width(
+    models: ModelPool, width: int, pieces: list[AcceptedPoints], now: float, first_alarm_id: int
+) -> tuple[list[tuple[int, PointBlock]], list[tuple[int, dict[str, Any]]]]:
+    """Learn accepted points of streams with the same number of variables, and update these streams.
 
-    Parameters
-    ----------
-    runs : list of list of AcceptedPoints
-        For each stream its accepted points, in order.
-    trace : Trace
-        The results of all of them.
-    blocks : list of tuple of int and PointBlock
-        The points with their results by stream id.
-    now : float
-        The time of arrival in seconds since 1970.
+    Return points with their results, and alarms as the API has them, both with the ids of their streams.
     """
-
-    runs: list[list[AcceptedPoints]]
-    trace: Trace
-    blocks: list[tuple[int, PointBlock]]
-    now: float
-
-    def iter_alarms(self, first_id: int) -> Iterator[dict[str, Any]]:
-        """Yield the alarms as the API has them, numbered from an id; add them to their points and streams."""
-        starts = np.cumsum([0, *(len(block) for _, block in self.blocks)])
-        raised = zip(self.trace.alarm_index, self.trace.alarms, strict=True)
-        for alarm_id, (index, alarm) in enumerate(raised, first_id):
-            run_index = int(np.searchsorted(starts, index, side="right")) - 1
-            run, (_, block) = self.runs[run_index], self.blocks[run_index]
-            stream = run[0].stream
-            piece = next(piece for piece in run if alarm.row < piece.first_row + len(piece.values))
-            time = to_api_time(block.times[alarm.row - block.first_row])
-            names = None if stream.has_unnamed_variables else stream.names
-            record = {
-                "id": alarm_id,
-                **replace(alarm, key=stream.entry.key, time=time).to_dict(names),
-                "raised_at": self.now,
-                "acknowledged_at": None,
-                "note": "",
-            }
-            yield record
-            piece.alarms.append(record)
-            stream.add_alarm(record)
-
-
-def process_group_of_width(models: ModelPool, width: int, pieces: list[AcceptedPoints], now: float) -> GroupResult:
-    """Learn accepted points of streams with the same number of variables, and update these streams."""
-    arrived = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    arrived = format_unix_time(now)
     by_stream: dict[int, list[AcceptedPoints]] = {}
     for piece in pieces:
         by_stream.setdefault(piece.stream.entry.id, []).append(piece)
-    runs = {stream_id: _merge_pieces(stream_pieces) for stream_id, stream_pieces in by_stream.items()}
-    order = sorted(runs, key=lambda stream_id: not runs[stream_id].is_long)
-    trace, means = models.process(width, [runs[stream_id] for stream_id in order])
-    given_times = [time for stream_id in order for piece in by_stream[stream_id] for time in piece.times]
+    runs = sorted(map(_merge_pieces, by_stream.values()), key=lambda run: not run.is_long)
+    trace, means = models.process(width, runs)
+    given_times = [time for run in runs for piece in by_stream[run.stream_id] for time in piece.times]
     times = [arrived if time is None else time for time in given_times]
     time_given = np.array([time is not None for time in given_times])
-    values = np.concatenate([runs[stream_id].values for stream_id in order])
+    values = np.concatenate([run.values for run in runs])
     merged = PointBlock.from_trace(0, times, time_given, values, trace, means)  # once, for many streams of one point
-    end, blocks = 0, []
-    for stream_id in order:
-        run, stream = runs[stream_id], by_stream[stream_id][0].stream
-        start, end = end, end + len(run.values)
-        block = merged[start:end]
+    ends, blocks = np.cumsum([len(run.values) for run in runs]), []
+    for run, end in zip(runs, ends.tolist(), strict=True):
+        stream = by_stream[run.stream_id][0].stream
+        block = merged[end - len(run.values) : end]
         block.first_row = run.first_row
         stream.add_block(block)
         stream.last_seen, stream.n_loose_blocks = now, stream.n_loose_blocks + 1
-        blocks.append((stream_id, block))
-    return GroupResult([by_stream[stream_id] for stream_id in order], trace, blocks, now)
+        blocks.append((run.stream_id, block))
+    alarms = []
+    for alarm_id, (index, alarm) in enumerate(zip(trace.alarm_index, trace.alarms, strict=True), first_alarm_id):
+        stream_id, block = blocks[int(np.searchsorted(ends, index, side="right"))]
+        piece = next(piece for piece in by_stream[stream_id] if alarm.row < piece.first_row + len(piece.values))
+        stream = piece.stream
+        time = to_api_time(block.times[alarm.row - block.first_row])
+        names = stream.names if stream.entry.names or width == 1 else None
+        fields = replace(alarm, key=stream.entry.key, time=time).to_dict(names)
+        record = {"id": alarm_id, **fields, "raised_at": now, "acknowledged_at": None, "note": ""}
+        piece.alarms.append(record)
+        stream.add_alarm(record)
+        alarms.append((stream_id, record))
+    return blocks, alarms
 
 
 def _merge_pieces(pieces: list[AcceptedPoints]) -> StreamRun:

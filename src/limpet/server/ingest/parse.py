@@ -15,7 +15,7 @@ from fastapi import Request
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
 from limpet.server.db.streams import VariableNames
-from limpet.server.errors import ApiError
+from limpet.server.responses import ApiError
 from limpet.streams.event_time import EventTime
 from limpet.streams.timestamps import is_number, parse_iso_ns
 
@@ -28,27 +28,13 @@ RESERVED_KEY_SUFFIXES = ("points", "history", "events")  # last parts of paths b
 
 @dataclass(eq=False)
 class StreamPoints:
-    """Points of one stream.
-
-    Parameters
-    ----------
-    key : str
-        The key of the stream.
-    values : array of shape (n, d)
-        The values; NaN where one is missing.
-    names : tuple of str, optional
-        Names of the variables, if the points name them.
-    times : list of str or None
-        The times as they were sent, None for points without one.
-    event_times : list of int, float or None
-        The same times in comparable form.
-    """
+    """Points of one stream."""
 
     key: str
-    values: Vector
-    names: VariableNames
-    times: list[str | None]
-    event_times: list[EventTime | None]
+    values: Vector  # (n, d), NaN where one is missing
+    names: VariableNames  # of the variables, if the points name them
+    times: list[str | None]  # as they were sent, None for points without one
+    event_times: list[EventTime | None]  # the same in comparable form
 
     def __len__(self) -> int:
         return len(self.values)
@@ -56,26 +42,17 @@ class StreamPoints:
 
 @dataclass(eq=False)
 class IngestRequest:
-    """Points to store and learn, and the future of the response.
+    """Points to store and learn by stream, and the future of the response.
 
-    Parameters
-    ----------
-    parts : list of StreamPoints
-        The points by stream.
-    idempotency_key : str, optional
-        The key under which the response is kept for retries.
-    digest : str
-        A digest of the body, to recognize another body under the same key.
-    source_position : tuple, optional
-        Name and position of the source that the points come from.
+    The response is kept for retries under the idempotency key; the digest recognizes another body under the same key.
     """
 
     parts: list[StreamPoints]
     idempotency_key: str | None = None
     digest: str = ""
-    source_position: tuple[str, Any] | None = None
+    source_position: tuple[str, Any] | None = None  # name and position of the source that the points come from
     future: Future[list[dict[str, Any]]] = field(default_factory=Future)
-    failed_parts: list[tuple[StreamPoints, ApiError]] = field(default_factory=list)
+    failed_parts: list[tuple[StreamPoints, ApiError]] = field(default_factory=list)  # of a source
 
     @property
     def n_points(self) -> int:
@@ -104,10 +81,8 @@ def idempotency_key(request: Request) -> str | None:
     if key is None:
         return None
     if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not all("!" <= char <= "~" for char in key):
-        raise ApiError(
-            "invalid",
-            f"Idempotency-Key: expected 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters without spaces",
-        )
+        expected = f"1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters without spaces"
+        raise ApiError("invalid", f"Idempotency-Key: expected {expected}")
     return f"{request.scope['path']} {key}"
 
 
@@ -148,7 +123,7 @@ def group_by_stream(content: Any) -> list[StreamPoints]:
     by_key: dict[str, list[Any]] = {}
     for index, point in enumerate(extract_points(content)):
         if not isinstance(point, dict) or "stream" not in point:
-            raise ApiError("invalid_point", f"point {index}: expected an object with stream and value or values")
+            raise _invalid_point(index, "expected an object with stream and value or values")
         key = point["stream"]
         if not isinstance(key, str) or key not in by_key:
             by_key[check_key(key)] = []
@@ -160,24 +135,9 @@ def group_by_stream(content: Any) -> list[StreamPoints]:
 
 
 def parse_stream_points(key: str, points: Sequence[Any]) -> StreamPoints:
-    """Parse decoded points of one stream.
+    """Parse decoded points of one stream, or raise for the first one that cannot be used.
 
-    Parameters
-    ----------
-    key : str
-        The key of the stream, checked by `check_key`.
-    points : sequence
-        Each a number, a list of numbers, or an object with value or values, and optionally time.
-
-    Returns
-    -------
-    StreamPoints
-        The points as arrays.
-
-    Raises
-    ------
-    ApiError
-        If a point cannot be used; the message names the first one.
+    Each is a number, a list of numbers, or an object with value or values, and optionally time.
     """
     times: list[str | None] = [None] * len(points)
     event_times: list[EventTime | None] = [None] * len(points)
@@ -200,22 +160,17 @@ def _extract_value(point: dict[str, Any], index: int) -> Any:
     value = point.get("value")
     if type(value) in (int, float) and len(point) == 1 + ("time" in point):  # the most common case
         return value
-    unknown = point.keys() - {"value", "values", "time"}
-    if unknown:
-        raise ApiError(
-            "invalid_point", f"point {index}: expected value or values, and time, got {sorted(unknown)[0]!r:.60}"
-        )
+    if unknown := sorted(point.keys() - {"value", "values", "time"}):
+        raise _invalid_point(index, f"expected value or values, and time, got {unknown[0]!r:.60}")
     if ("value" in point) == ("values" in point):
-        raise ApiError("invalid_point", f"point {index}: expected either value or values")
-    if "value" in point:
-        if not is_number(point["value"]):
-            raise ApiError(
-                "invalid_point", f"point {index}: value: expected a number, got {_json_type_name(point['value'])}"
-            )
-        return point["value"]
-    if not isinstance(point["values"], list | dict) or not point["values"]:
-        raise ApiError("invalid_point", f"point {index}: values: expected a list or an object of numbers")
-    return point["values"]
+        raise _invalid_point(index, "expected either value or values")
+    if "value" not in point:
+        value = point["values"]
+        if not isinstance(value, list | dict) or not value:
+            raise _invalid_point(index, "values: expected a list or an object of numbers")
+    elif not is_number(value):
+        raise _invalid_point(index, f"value: expected a number, got {_json_type_name(value)}")
+    return value
 
 
 def _parse_time(time: Any, index: int) -> tuple[str, EventTime]:
@@ -224,9 +179,8 @@ def _parse_time(time: Any, index: int) -> tuple[str, EventTime]:
         return (str(time) if isinstance(time, int) else repr(time)), float(time)
     event_time = parse_iso_ns(time)
     if event_time is None:
-        raise ApiError(
-            "invalid_time", f"point {index}: time: expected a number or an ISO 8601 string, got {str(time)!r:.60}"
-        )
+        message = f"point {index}: time: expected a number or an ISO 8601 string, got {str(time)!r:.60}"
+        raise ApiError("invalid_time", message)
     return str(time), event_time
 
 
@@ -241,12 +195,10 @@ def _to_matrix(points: list[Any]) -> tuple[Vector, VariableNames]:
     for index, point in enumerate(points):
         row = point if isinstance(point, list) else [point]
         if len(row) != width:
-            raise ApiError(
-                "dimension_mismatch", f"point {index}: expected {width} values as in the first point, got {len(row)}"
-            )
+            message = f"point {index}: expected {width} values as in the first point, got {len(row)}"
+            raise ApiError("dimension_mismatch", message)
         rows.append([_to_float(value, index) for value in row])
-    if not 0 < width <= MAX_VARIABLES:
-        raise ApiError("dimension_mismatch", f"values: expected 1 to {MAX_VARIABLES} per point, got {width}")
+    _check_width(width)
     return _check_values(np.array(rows, np.float64).reshape(len(rows), width)), None
 
 
@@ -264,16 +216,13 @@ def _to_matrix_by_name(points: list[Any]) -> tuple[Vector, VariableNames]:
     names: dict[str, int] = {}
     for index, point in enumerate(points):
         if not isinstance(point, dict):
-            raise ApiError("invalid_point", f"point {index}: expected an object of values by name, as in other points")
+            raise _invalid_point(index, "expected an object of values by name, as in other points")
         for name in point:
             names.setdefault(name, len(names))
-    if len(names) > MAX_VARIABLES:
-        raise ApiError("dimension_mismatch", f"values: expected 1 to {MAX_VARIABLES} per point, got {len(names)}")
+    _check_width(len(names))
     if invalid_names := [name for name in names if not 0 < len(name) <= MAX_KEY_CHARS or not name.isprintable()]:
-        raise ApiError(
-            "invalid_point",
-            f"values: expected names of 1 to {MAX_KEY_CHARS} printable characters, got {invalid_names[0]!r:.60}",
-        )
+        message = f"expected names of 1 to {MAX_KEY_CHARS} printable characters, got {invalid_names[0]!r:.60}"
+        raise ApiError("invalid_point", f"values: {message}")
     values = np.full((len(points), len(names)), np.nan)
     for index, point in enumerate(points):
         for name, value in point.items():
@@ -286,11 +235,13 @@ def _to_float(value: Any, index: int) -> float:
     if value is None:
         return np.nan
     if not is_number(value):
-        raise ApiError(
-            "invalid_point",
-            f"point {index}: expected a number, or null for a missing value, got {_json_type_name(value)}",
-        )
+        raise _invalid_point(index, f"expected a number, or null for a missing value, got {_json_type_name(value)}")
     return float(value) if _is_in_float_range(value) else np.inf
+
+
+def _check_width(width: int) -> None:
+    if not 0 < width <= MAX_VARIABLES:
+        raise ApiError("dimension_mismatch", f"values: expected 1 to {MAX_VARIABLES} per point, got {width}")
 
 
 def _check_values(values: Vector) -> Vector:
@@ -298,10 +249,14 @@ def _check_values(values: Vector) -> Vector:
     if (np.abs(values) <= MAX_ABS_VALUE).all():  # the most common case
         return values
     if (too_large := np.flatnonzero((np.abs(values) > MAX_ABS_VALUE).any(axis=1))).size:
-        raise ApiError("invalid_point", f"point {too_large[0]}: expected absolute values up to {MAX_ABS_VALUE:g}")
+        raise _invalid_point(too_large[0], f"expected absolute values up to {MAX_ABS_VALUE:g}")
     if (empty := np.flatnonzero(np.isnan(values).all(axis=1))).size:
-        raise ApiError("invalid_point", f"point {empty[0]}: expected at least one value, got null only")
+        raise _invalid_point(empty[0], "expected at least one value, got null only")
     return values
+
+
+def _invalid_point(index: int, message: str) -> ApiError:
+    return ApiError("invalid_point", f"point {index}: {message}")
 
 
 def _is_in_float_range(number: float) -> bool:

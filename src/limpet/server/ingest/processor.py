@@ -6,124 +6,144 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, select
 
 from limpet.core.state import Vector
+from limpet.exceptions import InvalidInputError
 from limpet.learners import SRA, Detector
 from limpet.server.db import Store
-from limpet.server.db.alarms import max_alarm_id, write_alarms
-from limpet.server.db.checkpoints import CheckpointWriter
+from limpet.server.db.alarms import count_alarms, get_alarm, max_alarm_id, write_alarms
+from limpet.server.db.checkpoints import CheckpointWriter, read_checkpoint
 from limpet.server.db.engine import bulk_insert, set_meta
-from limpet.server.db.points import write_blocks
+from limpet.server.db.points import (
+    TIME_GIVEN_BIT,
+    PointBlock,
+    read_first_rows,
+    read_latest_points,
+    to_api_time,
+    write_blocks,
+)
 from limpet.server.db.schema import IDEMPOTENCY_TABLE, SOURCE_POSITIONS_TABLE
-from limpet.server.db.streams import StreamRow, add_streams, delete_stream
-from limpet.server.errors import ApiError
-from limpet.server.ingest.model_pool import AcceptedPoints, ModelPool, check_same_config, process_group_of_width
+from limpet.server.db.streams import StreamRow, add_streams, delete_stream, read_streams
+from limpet.server.ingest.model_pool import AcceptedPoints, ModelPool, process_group_of_width
 from limpet.server.ingest.parse import IngestRequest, StreamPoints
-from limpet.server.ingest.recovery import recover
-from limpet.server.ingest.stream_registry import StreamInfo, StreamRegistry
-from limpet.streams.event_time import LATE
+from limpet.server.ingest.stream_registry import SPARKLINE_POINTS, StreamInfo, StreamRegistry, summarize_alarm
+from limpet.server.responses import ApiError
+from limpet.streams.checkpoint_store import model_config
+from limpet.streams.event_time import LATE, EventTime, StreamClock
 from limpet.streams.monitor_plan import warmup_points
+from limpet.streams.timestamps import parse_iso_ns
 
 log = logging.getLogger("limpet.server")
 IDEMPOTENCY_TTL_S = 86_400.0
 
 
-@dataclass(eq=False)
-class GroupOutcome:
-    """What a group changed: ids of streams with new points, and new alarms as the API has them."""
-
-    streams: set[int] = field(default_factory=set)
-    alarms: list[dict[str, Any]] = field(default_factory=list)
-
-
 class GroupProcessor:
-    """The state of all streams, in memory and in the database. Only the writer thread calls its methods.
-
-    Parameters
-    ----------
-    store : Store
-        The database.
-    learner : Detector or SRA
-        The learner whose configuration all streams have.
-    max_streams : int
-        The largest number of streams.
-    """
+    """The state of all streams, in memory and in the database. Only the writer thread calls its methods."""
 
     def __init__(self, store: Store, learner: Detector | SRA, max_streams: int) -> None:
         self.store, self.max_streams = store, max_streams
         self.models = ModelPool(learner)
         self.registry = StreamRegistry(warmup_points(learner))
-        self.checkpointed_rows: dict[int, int] = {}
-        """The number of rows of each stream in the last checkpoint."""
-        config = check_same_config(learner, store.get_meta("learner"))
+        self.checkpointed_rows: dict[int, int] = {}  # of each stream in the last checkpoint
+        config, stored = model_config(learner), store.get_meta("learner")
+        for name, value in config.items():
+            if stored is not None and stored.get(name) != value:
+                raise InvalidInputError(
+                    f"{name}: the database was made with {stored.get(name)}, got {value}. "
+                    "Use the same value or another database."
+                )
         with store.write_transaction() as connection:
             set_meta(connection, "learner", config)
         self.recover()
 
     def recover(self) -> None:
-        """Restore the state in memory from the database: at the start, and after a failed transaction."""
+        """Restore the state in memory from the database: at the start, and after a failed transaction.
+
+        Load the last checkpoint and replay the points after it. The state of a stream does not depend on how its points
+        were split into calls, to the last bit, so that the restored state equals the lost one.
+        """
         with self.store.read_connection() as connection, self.registry.lock:
-            recovered = recover(connection, self.models, self.registry)
-            self._checkpoint_id, self.checkpointed_rows = recovered.checkpoint_id, recovered.checkpointed_rows
+            n_replayed = self._read_state(connection)
             self._next_alarm_id = max_alarm_id(connection) + 1
         self._next_alarm_id = max(self._next_alarm_id, int(self.store.get_meta("next_alarm_id") or 1))
         self._next_stream_id = int(self.store.get_meta("next_stream_id") or 1)
-        if recovered.n_replayed:
-            log.info("replayed %d points after the last checkpoint", recovered.n_replayed)
+        if n_replayed:
+            log.info("replayed %d points after the last checkpoint", n_replayed)
 
-    def process_group(self, requests: Sequence[IngestRequest]) -> tuple[list[Any], GroupOutcome]:
+    def _read_state(self, connection: Connection) -> int:
+        """Replace models and registry by the state in the database; return the number of replayed points."""
+        models, registry = self.models, self.registry
+        checkpoint_id, bodies, row_counts = read_checkpoint(connection)
+        models.restore(bodies)
+        registry.clear()
+        for entry in read_streams(connection):
+            registry.add(entry)
+        checkpointed_rows = {n: rows for n, rows in row_counts.tolist() if registry.find_by_id(n) is not None}
+        for stream_id in models.counts():
+            if registry.find_by_id(stream_id) is None:  # deleted after the checkpoint
+                models.drop(stream_id)
+        for stream_id, block in read_latest_points(connection, SPARKLINE_POINTS):
+            _restore_latest(registry.get_by_id(stream_id), block)
+        for stream_id, first_row in read_first_rows(connection).items():
+            stream = registry.get_by_id(stream_id)
+            stream.first_row = stream.merged_until = first_row
+        streams, n_replayed = registry.streams(), 0
+        for stream in streams:
+            first_row = checkpointed_rows.get(stream.entry.id, 0)
+            if stream.n_points > first_row:
+                n_replayed += models.replay(connection, stream.entry.id, stream.entry.width, first_row)
+        for stream_id, (_, n_rejected) in models.counts().items():
+            registry.get_by_id(stream_id).n_rejected = n_rejected
+        for stream_id, n_alarms, n_open, *newest_ids in count_alarms(connection):
+            stream = registry.get_by_id(stream_id)
+            stream.n_alarms, stream.open_alarms = n_alarms, n_open
+            newest = (None if alarm_id is None else get_alarm(connection, alarm_id) for alarm_id in newest_ids)
+            stream.newest_alarm, stream.open_alarm = (alarm and summarize_alarm(alarm) for alarm in newest)
+        registry.n_points = sum(stream.n_points for stream in streams)
+        registry.touch(streams)
+        self._checkpoint_id, self.checkpointed_rows = checkpoint_id, checkpointed_rows
+        return n_replayed
+
+    def process_group(self, requests: Sequence[IngestRequest]) -> tuple[list[Any], set[int]]:
         """Learn and store the points of some requests, in order.
 
-        If this raises, nothing of the group is stored, and `recover` must be called.
-
-        Parameters
-        ----------
-        requests : sequence of IngestRequest
-            The requests.
-
-        Returns
-        -------
-        results : list
-            For each request its response, or the ApiError with which it failed.
-        outcome : GroupOutcome
-            What changed.
+        Return for each request its response or the ApiError with which it failed, and the ids of streams with new
+        points. If this raises, nothing of the group is stored, and `recover` must be called.
         """
-        now, outcome = time.time(), GroupOutcome()
+        now = time.time()
         results: list[Any] = [None] * len(requests)
         accepted: dict[int, list[AcceptedPoints]] = {}
         index_by_key: dict[str, int] = {}
         with self.store.write_transaction() as connection, self.registry.lock:
             first_new_id = self._next_stream_id
             for index, request in enumerate(requests):
+                key = request.idempotency_key
                 try:
-                    if request.idempotency_key in index_by_key:
-                        check_same_request(request.digest, requests[index_by_key[request.idempotency_key]].digest)
+                    if key in index_by_key:
+                        check_same_request(request.digest, requests[index_by_key[key]].digest)
                         continue  # a concurrent retry: it gets the response to the first
-                    results[index] = self._find_stored_response(connection, request)
+                    results[index] = None if key is None else _find_stored_response(connection, key, request.digest)
                     if results[index] is None:
                         accepted[index] = self._accept(request)
-                        index_by_key |= {request.idempotency_key: index} if request.idempotency_key is not None else {}
+                        index_by_key |= {} if key is None else {key: index}
                 except ApiError as error:
                     results[index] = error
             if self._next_stream_id > first_new_id:
                 new_ids = range(first_new_id, self._next_stream_id)
                 add_streams(connection, [self.registry.get_by_id(stream_id).entry for stream_id in new_ids])
                 set_meta(connection, "next_stream_id", self._next_stream_id)
-            self._process_accepted(
-                connection, [piece for pieces in accepted.values() for piece in pieces], now, outcome
-            )
+            changed = self._learn(connection, [piece for pieces in accepted.values() for piece in pieces], now)
             for index, pieces in accepted.items():
                 results[index] = [piece.to_api() for piece in pieces]
-                self._store_response(connection, requests[index], results[index], now)
+                _store_response(connection, requests[index], results[index], now)
         for index, request in enumerate(requests):
             if results[index] is None and request.idempotency_key is not None:
                 results[index] = results[index_by_key[request.idempotency_key]]
-        return results, outcome
+        return results, changed
 
     def _accept(self, request: IngestRequest) -> list[AcceptedPoints]:
         """Accept all parts of a request or none; of a source, those that can be used."""
@@ -148,71 +168,39 @@ class GroupProcessor:
             )
         accepted = []
         for part, values in zip(parts, aligned, strict=True):
-            stream = self.registry.get(part.key) or self._new_stream(part.key, values.shape[1], part.names)
+            stream, times = self.registry.get(part.key), part.times
+            if stream is None:
+                entry = StreamRow(self._next_stream_id, part.key, values.shape[1], part.names, time.time())
+                stream = self.registry.add(entry)
+                self._next_stream_id += 1
             index, skipped = _skip_late(stream, part, values)
-            chosen = values if len(index) == len(part) else values[index]
-            times = part.times if len(index) == len(part) else [part.times[row] for row in index]
-            accepted.append(AcceptedPoints(stream, chosen, times, skipped))
+            if len(index) < len(part):
+                values, times = values[index], [times[row] for row in index]
+            accepted.append(AcceptedPoints(stream, values, times, skipped))
         return accepted
 
-    def _new_stream(self, key: str, width: int, names: tuple[str, ...] | None) -> StreamInfo:
-        stream = self.registry.add(StreamRow(self._next_stream_id, key, width, names, time.time()))
-        self._next_stream_id += 1
-        return stream
-
-    def _find_stored_response(self, connection: Connection, request: IngestRequest) -> list[dict[str, Any]] | None:
-        """Return the response to the same request before, None if this is the first."""
-        if request.idempotency_key is None:
-            return None
-        row = connection.execute(
-            select(IDEMPOTENCY_TABLE).where(IDEMPOTENCY_TABLE.c.key == request.idempotency_key)
-        ).first()
-        if row is None:
-            return None
-        check_same_request(request.digest, row.digest)
-        response: list[dict[str, Any]] = json.loads(row.response)
-        return response
-
-    def _store_response(
-        self, connection: Connection, request: IngestRequest, response: list[dict[str, Any]], now: float
-    ) -> None:
-        """Store the response under the idempotency key, and the position of the source."""
-        if request.idempotency_key is not None:
-            bulk_insert(
-                connection, IDEMPOTENCY_TABLE, [(request.idempotency_key, now, request.digest, json.dumps(response))]
-            )
-        if request.source_position is not None:
-            name, position = request.source_position
-            connection.execute(SOURCE_POSITIONS_TABLE.delete().where(SOURCE_POSITIONS_TABLE.c.name == name))
-            bulk_insert(connection, SOURCE_POSITIONS_TABLE, [(name, json.dumps(position))])
-
-    def _process_accepted(
-        self, connection: Connection, accepted: list[AcceptedPoints], now: float, outcome: GroupOutcome
-    ) -> None:
-        """Learn accepted points and store their results."""
-        changed = {piece.stream.entry.id: piece.stream for piece in accepted if len(piece.values)}
+    def _learn(self, connection: Connection, accepted: list[AcceptedPoints], now: float) -> set[int]:
+        """Learn accepted points and store their results; return the ids of their streams."""
+        accepted = [piece for piece in accepted if len(piece.values)]
+        changed = {piece.stream.entry.id: piece.stream for piece in accepted}
+        first_alarm_id = self._next_alarm_id
         for width in sorted({stream.entry.width for stream in changed.values()}):
-            pieces = [piece for piece in accepted if len(piece.values) and piece.stream.entry.width == width]
-            result = process_group_of_width(self.models, width, pieces, now)
-            write_blocks(connection, result.blocks)
-            alarms = list(result.iter_alarms(self._next_alarm_id))
-            if alarms:
-                self._next_alarm_id += len(alarms)
-                write_alarms(connection, alarms, [self.registry.get_id(alarm["key"]) for alarm in alarms])
-                outcome.alarms += alarms
+            pieces = [piece for piece in accepted if piece.stream.entry.width == width]
+            blocks, alarms = process_group_of_width(self.models, width, pieces, now, self._next_alarm_id)
+            write_blocks(connection, blocks)
+            write_alarms(connection, alarms)
+            self._next_alarm_id += len(alarms)
         if changed:
             self.registry.touch(changed.values())
             self.registry.n_points += sum(len(piece.values) for piece in accepted)
-            outcome.streams |= changed.keys()
-        if outcome.alarms:
+        if self._next_alarm_id > first_alarm_id:
             self.registry.invalidate_order()
+        return set(changed)
 
     def delete_stream(self, key: str) -> int:
         """Delete a stream, its points, its alarms and its model; return its id."""
         with self.registry.lock:
-            stream = self.registry.get(key)
-            if stream is None:
-                raise unknown_stream_error(key)
+            stream = self.registry.require(key)
             stream_id = stream.entry.id
             with self.store.write_transaction() as connection:
                 delete_stream(connection, stream_id)
@@ -241,9 +229,41 @@ class GroupProcessor:
             )
 
 
-def unknown_stream_error(key: str) -> ApiError:
-    """Return the error for a key without a stream."""
-    return ApiError("unknown_stream", f"stream: {key!r:.80} does not exist")
+def _restore_latest(stream: StreamInfo, block: PointBlock) -> None:
+    """Restore the latest points of a stream and its clock."""
+    stream.add_block(block)
+    arrival = _to_event_time(block.times[-1])
+    stream.last_seen = arrival / 1e9 if isinstance(arrival, int) else None
+    timed = np.flatnonzero(block.outcomes & TIME_GIVEN_BIT)
+    if len(timed):
+        stream.clock = StreamClock(_to_event_time(block.times[timed[-1]]), block.values[timed[-1]].tolist())
+
+
+def _to_event_time(text: str) -> EventTime | None:
+    """Return a stored time in comparable form: nanoseconds since 1970 for a date, a float for a number."""
+    time = to_api_time(text)
+    return parse_iso_ns(time) if isinstance(time, str) else float(time)
+
+
+def _find_stored_response(connection: Connection, key: str, digest: str) -> list[dict[str, Any]] | None:
+    """Return the response to an earlier request with this idempotency key, None if this is the first."""
+    row = connection.execute(select(IDEMPOTENCY_TABLE).where(IDEMPOTENCY_TABLE.c.key == key)).first()
+    if row is None:
+        return None
+    check_same_request(digest, row.digest)
+    response: list[dict[str, Any]] = json.loads(row.response)
+    return response
+
+
+def _store_response(connection: Connection, request: IngestRequest, response: list[dict[str, Any]], now: float) -> None:
+    """Store the response under the idempotency key, and the position of the source."""
+    if request.idempotency_key is not None:
+        row = (request.idempotency_key, now, request.digest, json.dumps(response))
+        bulk_insert(connection, IDEMPOTENCY_TABLE, [row])
+    if request.source_position is not None:
+        name, position = request.source_position
+        connection.execute(SOURCE_POSITIONS_TABLE.delete().where(SOURCE_POSITIONS_TABLE.c.name == name))
+        bulk_insert(connection, SOURCE_POSITIONS_TABLE, [(name, json.dumps(position))])
 
 
 def check_same_request(digest: str, stored_digest: str) -> None:

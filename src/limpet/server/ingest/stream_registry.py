@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from limpet.server.db.points import PointBlock, nan_to_none, to_api_time
 from limpet.server.db.streams import StreamRow
+from limpet.server.responses import ApiError
 from limpet.streams.event_time import StreamClock
 
 SPARKLINE_POINTS = 60
-SORT_ALARMING, SORT_BY_NAME, SORT_RECENT = "alarming", "name", "recent"
 
 
 class StreamInfo:
-    """One stream: its latest point, counts and alarms.
-
-    Attributes
-    ----------
-    open_alarm, newest_alarm : dict, optional
-        Summaries of the newest open alarm, and of the newest of all.
-    seq : int
-        The number of the group that changed it last.
-    clock : StreamClock
-        The event time of the latest point.
-    first_row : int
-        The first row that is stored in full.
-    merged_until, n_loose_blocks : int
-        The row up to which short blocks were merged, and the number of blocks since.
-    """
+    """One stream: its latest point, counts and alarms."""
 
     __slots__ = (
         *("entry", "n_points", "n_rejected", "n_alarms", "open_alarms", "open_alarm", "newest_alarm"),
@@ -42,10 +29,12 @@ class StreamInfo:
 
     def __init__(self, entry: StreamRow) -> None:
         self.entry = entry
-        self.n_points = self.n_rejected = self.n_alarms = self.open_alarms = self.seq = 0
-        self.first_row = self.merged_until = self.n_loose_blocks = 0
-        self.open_alarm: dict[str, Any] | None = None
-        self.newest_alarm: dict[str, Any] | None = None
+        self.n_points = self.n_rejected = self.n_alarms = self.open_alarms = 0
+        self.seq = 0  # of the group that changed it last
+        self.first_row = 0  # that is stored in full
+        self.merged_until = self.n_loose_blocks = 0  # the row up to which short blocks are merged, and those since
+        self.open_alarm: dict[str, Any] | None = None  # the summary of the newest one
+        self.newest_alarm: dict[str, Any] | None = None  # open or acknowledged
         self.last_time: str | float | int | None = None
         self.last_seen: float | None = None
         self.last: list[float | None] = []
@@ -59,20 +48,15 @@ class StreamInfo:
         width = self.entry.width
         return list(self.entry.names or (["value"] if width == 1 else map(str, range(width))))
 
-    @property
-    def has_unnamed_variables(self) -> bool:
-        """Whether it has several variables without names."""
-        return self.entry.names is None and self.entry.width > 1
-
     def add_block(self, block: PointBlock) -> None:
         """Add points to the counts and the sparkline."""
         self.n_points = block.first_row + len(block)
-        is_rejected = block.rejected
-        self.n_rejected += int(np.count_nonzero(is_rejected))
+        rejected = block.rejected
+        self.n_rejected += int(np.count_nonzero(rejected))
         self.last, self.p_value = nan_to_none(block.values[-1]), nan_to_none(block.p_value[-1:])[0]
         self.last_time = to_api_time(block.times[-1])
         latest = nan_to_none(block.values[-SPARKLINE_POINTS:, 0])
-        self.sparkline.extend(zip(latest, is_rejected[-SPARKLINE_POINTS:].tolist(), strict=True))
+        self.sparkline.extend(zip(latest, rejected[-SPARKLINE_POINTS:].tolist(), strict=True))
 
     def add_alarm(self, alarm: dict[str, Any]) -> None:
         """Add a new alarm."""
@@ -87,7 +71,6 @@ class StreamInfo:
 
     def to_api(self, n_warmup_points: int) -> dict[str, Any]:
         """Return the stream as the API has it; below `n_warmup_points` some kinds of alarm are not possible yet."""
-        state = "alarming" if self.open_alarms else "learning" if self.n_points < n_warmup_points else "quiet"
         return {
             "key": self.entry.key,
             "variables": self.names,
@@ -95,7 +78,7 @@ class StreamInfo:
             "n_rejected": self.n_rejected,
             "n_alarms": self.n_alarms,
             "open_alarms": self.open_alarms,
-            "state": state,
+            "state": "alarming" if self.open_alarms else "learning" if self.n_points < n_warmup_points else "quiet",
             "last_time": self.last_time,
             "last_seen": self.last_seen,
             "last": self.last,
@@ -109,10 +92,7 @@ class StreamInfo:
 class StreamRegistry:
     """All streams by key and id. The writer thread changes it, any thread may read.
 
-    Parameters
-    ----------
-    n_warmup_points : int
-        The number of points of a stream from which on every kind of alarm is possible.
+    From `n_warmup_points` points of a stream on, every kind of alarm is possible.
     """
 
     def __init__(self, n_warmup_points: int) -> None:
@@ -129,9 +109,23 @@ class StreamRegistry:
         """Return the stream with this key, None if it does not exist."""
         return self._by_key.get(key)
 
+    def require(self, key: str) -> StreamInfo:
+        """Return the stream with this key, or raise."""
+        if (stream := self._by_key.get(key)) is None:
+            raise ApiError("unknown_stream", f"stream: {key!r:.80} does not exist")
+        return stream
+
+    def find_by_id(self, stream_id: int) -> StreamInfo | None:
+        """Return the stream with this id, None if it does not exist."""
+        return self._by_id.get(stream_id)
+
     def get_by_id(self, stream_id: int) -> StreamInfo:
         """Return the stream with this id, which must exist."""
         return self._by_id[stream_id]
+
+    def streams(self) -> list[StreamInfo]:
+        """Return all streams, those that changed last at the end."""
+        return list(self._by_id.values())
 
     def clear(self) -> None:
         """Remove all streams."""
@@ -139,18 +133,9 @@ class StreamRegistry:
         self._by_id.clear()
         self._sorted_streams.clear()
 
-    def get_id(self, key: str) -> int:
-        """Return the id of a stream, which must exist."""
-        return self._by_key[key].entry.id
-
-    def find_by_id(self, stream_id: int) -> StreamInfo | None:
-        """Return the stream with this id, None if it does not exist."""
-        return self._by_id.get(stream_id)
-
     def add(self, entry: StreamRow) -> StreamInfo:
         """Add a new stream."""
-        stream = StreamInfo(entry)
-        self._by_key[entry.key] = self._by_id[entry.id] = stream
+        stream = self._by_key[entry.key] = self._by_id[entry.id] = StreamInfo(entry)
         self._sorted_streams.clear()
         return stream
 
@@ -171,41 +156,27 @@ class StreamRegistry:
         """Discard the sorted lists, after alarms were raised or acknowledged."""
         self._sorted_streams.clear()
 
-    def iter_streams(self) -> Iterator[StreamInfo]:
-        """Return an iterator over all streams."""
-        return iter(list(self._by_id.values()))
-
     def totals(self) -> dict[str, Any]:
         """Return counts over all streams."""
-        alarming = self._get_sorted(SORT_ALARMING)
+        alarming = self._get_sorted("alarming")
         n_alarming = next((i for i, stream in enumerate(alarming) if not stream.open_alarms), len(alarming))
         open_alarms = sum(stream.open_alarms for stream in alarming[:n_alarming])
-        return {
-            "n_streams": len(self),
-            "n_alarming": n_alarming,
-            "open_alarms": open_alarms,
-            "n_points": self.n_points,
-            "seq": self.seq,
-        }
+        counts = {"n_streams": len(self), "n_alarming": n_alarming, "open_alarms": open_alarms}
+        return counts | {"n_points": self.n_points, "seq": self.seq}
 
     def list_streams(self, search: str, sort: str, offset: int, limit: int) -> dict[str, Any]:
         """Return a page of matching streams as the API has them, with their number and the totals."""
         with self.lock:
-            matches = self._get_sorted(sort)
-            if search:
-                needle = search.casefold()
-                matches = [stream for stream in matches if needle in stream.entry.key.casefold()]
+            matches, part = self._get_sorted(sort), search.casefold()
+            if part:
+                matches = [stream for stream in matches if part in stream.entry.key.casefold()]
             streams = [stream.to_api(self.n_warmup_points) for stream in matches[offset : offset + limit]]
             return {"total": len(matches), **self.totals(), "streams": streams}
 
     def changed_since(self, seq: int, max_streams: int) -> dict[str, Any]:
         """Return the streams that have changed since a group; if they are too many, those with the newest alarms."""
         with self.lock:
-            changed = []
-            for stream in reversed(self._by_id.values()):
-                if stream.seq <= seq:
-                    break
-                changed.append(stream)
+            changed = list(takewhile(lambda stream: stream.seq > seq, reversed(self._by_id.values())))
             is_truncated = len(changed) > max_streams
             if is_truncated:
                 changed.sort(key=_alarm_sort_key)
@@ -213,10 +184,10 @@ class StreamRegistry:
             return {**self.totals(), "streams": streams, "is_truncated": is_truncated}
 
     def _get_sorted(self, sort: str) -> list[StreamInfo]:
-        if sort == SORT_RECENT:
+        if sort == "recent":  # changes with every point
             return sorted(self._by_key.values(), key=lambda stream: -(stream.last_seen or 0.0))
         if sort not in self._sorted_streams:
-            sort_key = _alarm_sort_key if sort == SORT_ALARMING else _name_sort_key
+            sort_key = _alarm_sort_key if sort == "alarming" else _name_sort_key
             self._sorted_streams[sort] = sorted(self._by_key.values(), key=sort_key)
         return self._sorted_streams[sort]
 

@@ -16,10 +16,10 @@ from sqlalchemy import Connection
 from limpet.server.db.checkpoints import CheckpointWriter
 from limpet.server.db.history import COMPACT_CHUNK_ROWS, compact_stream, needs_compaction
 from limpet.server.db.points import merge_blocks
-from limpet.server.errors import ApiError
 from limpet.server.ingest.parse import IngestRequest
-from limpet.server.ingest.processor import GroupOutcome, GroupProcessor
+from limpet.server.ingest.processor import GroupProcessor
 from limpet.server.ingest.stream_registry import StreamInfo
+from limpet.server.responses import ApiError
 
 log = logging.getLogger("limpet.server")
 GROUP_MAX_POINTS = 20_000  # bounds the latency of a group
@@ -40,13 +40,7 @@ class WriterTask:
 
 
 class Compactor:
-    """Merges short blocks and downsamples old points of streams.
-
-    Parameters
-    ----------
-    retain_points : int
-        The number of points of a stream that are stored in full.
-    """
+    """Merges short blocks and downsamples old points, beyond `retain_points` points of a stream."""
 
     def __init__(self, retain_points: int) -> None:
         self.retain_points = retain_points
@@ -71,9 +65,7 @@ class Compactor:
             del self._candidates[stream_id]
             n_done += 1
             stream = processor.registry.find_by_id(stream_id)
-            if stream is not None and (
-                stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD or self._needs_compaction(stream)
-            ):
+            if stream is not None and (_has_loose_blocks(stream) or self._needs_compaction(stream)):
                 due.append(stream)
                 n_excess = stream.n_points - stream.first_row - self.retain_points
                 n_done += max(stream.n_loose_blocks, min(n_excess, COMPACT_CHUNK_ROWS))
@@ -90,7 +82,7 @@ class Compactor:
     def _compact_stream(self, connection: Connection, stream: StreamInfo, checkpointed_rows: int) -> None:
         """Merge the short blocks of a stream and downsample its oldest points, if either are too many."""
         stream_id, width = stream.entry.id, stream.entry.width
-        if stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD:
+        if _has_loose_blocks(stream):
             merge_blocks(connection, stream_id, stream.merged_until, stream.n_points, width)
             stream.merged_until, stream.n_loose_blocks = stream.n_points, 0
         if self._needs_compaction(stream):
@@ -101,30 +93,25 @@ class Compactor:
                 self._candidates[stream_id] = None  # more may be due
 
 
-class WriterThread:
-    """Runs a processor until it is stopped.
+def _has_loose_blocks(stream: StreamInfo) -> bool:
+    return stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD
 
-    Parameters
-    ----------
-    processor : GroupProcessor
-        Learns and stores the points; only this thread calls it.
-    retain_points : int
-        The number of points of a stream that are stored in full.
-    on_outcome : callable
-        Called with the outcome of each group.
-    checkpoint_interval_s : float
-        Seconds between checkpoints.
+
+class WriterThread:
+    """Runs a processor, which no other thread calls, until it is stopped.
+
+    After each group, `on_change` is called with the ids of streams that have new points.
     """
 
     def __init__(
         self,
         processor: GroupProcessor,
         retain_points: int,
-        on_outcome: Callable[[GroupOutcome], None],
+        on_change: Callable[[set[int]], None],
         checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
     ) -> None:
         self.processor, self.checkpoint_interval_s = processor, checkpoint_interval_s
-        self._on_outcome = on_outcome
+        self._on_change = on_change
         self._queue: queue.Queue[IngestRequest | WriterTask | None] = queue.Queue()
         self._lock = threading.Lock()
         self.n_queued_points = 0
@@ -143,7 +130,7 @@ class WriterThread:
             self._check_running()
             if self.n_queued_points and self.n_queued_points + request.n_points > MAX_QUEUED_POINTS:
                 message = f"points: {self.n_queued_points} are queued already. Retry later."
-                raise ApiError("overloaded", message, headers={"Retry-After": "1"})
+                raise ApiError("overloaded", message)
             self.n_queued_points += request.n_points
             self._queue.put(request)
         return request.future
@@ -158,7 +145,7 @@ class WriterThread:
 
     def _check_running(self) -> None:
         if self._stopped:
-            raise ApiError("stopping", "the server is stopping", headers={"Retry-After": "5"})
+            raise ApiError("stopping", "the server is stopping")
 
     def stop(self) -> None:
         """Process the queue, write a checkpoint, and stop."""
@@ -190,11 +177,9 @@ class WriterThread:
     def _next(self) -> tuple[list[IngestRequest], WriterTask | None, bool]:
         """Return the queued requests, a task after them, and whether to stop."""
         requests: list[IngestRequest] = []
-        n_points = 0
+        n_points, is_busy = 0, self._checkpoint_writer is not None or self._compactor.has_candidates
         try:
-            item = self._queue.get(
-                timeout=0.0 if self._checkpoint_writer is not None or self._compactor.has_candidates else IDLE_TIMEOUT_S
-            )
+            item = self._queue.get(timeout=0.0 if is_busy else IDLE_TIMEOUT_S)
             while isinstance(item, IngestRequest):
                 requests.append(item)
                 n_points += item.n_points
@@ -208,9 +193,8 @@ class WriterThread:
     def _process_requests(self, requests: list[IngestRequest]) -> None:
         n_points = sum(request.n_points for request in requests)
         try:
-            self._process_group(
-                [request for request in requests if request.future.set_running_or_notify_cancel()], n_points
-            )
+            running = [request for request in requests if request.future.set_running_or_notify_cancel()]
+            self._process_group(running, n_points)
         finally:
             with self._lock:
                 self.n_queued_points -= n_points
@@ -222,7 +206,7 @@ class WriterThread:
             _fail_requests(requests, "the database cannot be read")
             return
         try:
-            results, outcome = self.processor.process_group(requests)
+            results, changed = self.processor.process_group(requests)
         except Exception as error:
             log.error("failed to store a group of %d points; clients receive 503: %s", n_points, error)
             self._is_consistent = False
@@ -235,9 +219,9 @@ class WriterThread:
                 else:
                     request.future.set_result(result)
             self._n_points_since_checkpoint += n_points
-            self._compactor.add_candidates(outcome.streams, n_points)
-            if outcome.streams:
-                self._on_outcome(outcome)
+            self._compactor.add_candidates(changed, n_points)
+            if changed:
+                self._on_change(changed)
 
     def _recover(self) -> None:
         """Restore the state from the database; if it cannot be read, a later call retries."""
@@ -289,7 +273,7 @@ class WriterThread:
             return
         try:
             if not self._is_consistent:
-                raise ApiError("store_unavailable", "the database cannot be read", headers={"Retry-After": "5"})
+                raise ApiError("store_unavailable", "the database cannot be read")
             task.result.set_result(task.function())
         except BaseException as error:
             task.result.set_exception(error)
@@ -308,5 +292,5 @@ class WriterThread:
 def _fail_requests(requests: list[IngestRequest], reason: str) -> None:
     """Report to the senders that nothing was stored."""
     for request in requests:
-        error = ApiError("store_unavailable", f"nothing was stored: {reason}", headers={"Retry-After": "5"})
+        error = ApiError("store_unavailable", f"nothing was stored: {reason}")
         request.future.set_exception(error)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from limpet.server import schemas
 from limpet.server.db import alarms as store
-from limpet.server.errors import ApiError
 from limpet.server.ingest.stream_registry import summarize_alarm
-from limpet.server.monitor import Monitor, get_monitor
-from limpet.server.responses import json_response
+from limpet.server.monitor import Monitor, MonitorDep
+from limpet.server.responses import ApiError, json_response
 
 router = APIRouter(tags=["alarms"])
-MonitorDep = Annotated[Monitor, Depends(get_monitor)]
-NOT_FOUND_RESPONSE: dict[int | str, dict[str, Any]] = {404: {"model": schemas.ErrorResponse}}
+NOT_FOUND_RESPONSE = schemas.document_errors(404)
 AlarmId = Annotated[int, Path(ge=0, le=2**53)]
 
 
@@ -40,7 +38,7 @@ def list_alarms(
 @router.patch("/alarms/{id}", response_model=schemas.Alarm, responses=NOT_FOUND_RESPONSE)
 async def change_alarm(monitor: MonitorDep, id: AlarmId, patch: schemas.AlarmPatch) -> Response:
     """Acknowledge or reopen an alarm, and set its note."""
-    if patch.note is not None and not _is_storable(patch.note):
+    if any(char == "\x00" or "\ud800" <= char <= "\udfff" for char in patch.note or ""):
         raise ApiError("invalid", "note: expected a string without NUL and lone surrogates")
     alarm = await monitor.run_on_writer(lambda: _apply_patch(monitor, id, patch))
     monitor.notifier.notify(monitor.get_stream(alarm["key"]).entry.id, {"event": "alarm_changed", "data": alarm})
@@ -79,17 +77,13 @@ def _apply_patch(monitor: Monitor, alarm_id: int, patch: schemas.AlarmPatch) -> 
 def _acknowledge_all(monitor: Monitor, stream_id: int | None) -> int:
     registry = monitor.processor.registry
     with monitor.store.write_transaction() as connection:
-        alarm_ids = store.acknowledge_all(connection, stream_id)
+        n = store.acknowledge_all(connection, stream_id)
     with registry.lock:
         changed = [
-            stream for stream in registry.iter_streams() if stream.open_alarms and stream_id in (None, stream.entry.id)
+            stream for stream in registry.streams() if stream.open_alarms and stream_id in (None, stream.entry.id)
         ]
         for stream in changed:
             stream.open_alarms = 0
         registry.touch(changed)
         registry.invalidate_order()
-    return len(alarm_ids)
-
-
-def _is_storable(text: str) -> bool:
-    return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+    return n

@@ -9,18 +9,16 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 import orjson
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from limpet.server.db.alarms import read_alarms_between
 from limpet.server.db.points import read_points_after
-from limpet.server.ingest.notifier import Listener
 from limpet.server.ingest.stream_registry import StreamInfo
-from limpet.server.monitor import Monitor, get_monitor
+from limpet.server.monitor import Listener, Monitor, MonitorDep
 
 router = APIRouter(tags=["events"])
-MonitorDep = Annotated[Monitor, Depends(get_monitor)]
 PROCESS_EPOCH = uuid4().hex[:8]  # sequence numbers of another process are not comparable
 MIN_EVENT_INTERVAL_S = 0.2
 HEARTBEAT_INTERVAL_S = 15.0  # without events, after which a comment is sent

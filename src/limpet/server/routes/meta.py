@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.responses import Response
 
 from limpet import __version__
-from limpet.server.monitor import Monitor, get_monitor
+from limpet.server.monitor import Monitor, MonitorDep
 from limpet.server.responses import json_response
 from limpet.streams.metrics import CONTENT_TYPE, format_metrics, make_metric
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 router = APIRouter(tags=["server"])
-MonitorDep = Annotated[Monitor, Depends(get_monitor)]
 
 
 @router.get("/health")
@@ -47,11 +46,9 @@ def collect_metrics(monitor: Monitor) -> list[Metric]:
     """Return the current metrics of the server."""
     registry = monitor.processor.registry
     with registry.lock:
-        totals = registry.totals()
-        n_rejected, n_alarms = (
-            sum(getattr(stream, name) for stream in registry.iter_streams()) for name in ("n_rejected", "n_alarms")
-        )
-    n_queued = monitor.writer.n_queued_points
+        totals, streams = registry.totals(), registry.streams()
+        n_rejected = sum(stream.n_rejected for stream in streams)
+        n_alarms = sum(stream.n_alarms for stream in streams)
     return [
         make_metric("counter", "limpet_points_total", "Points processed.", totals["n_points"]),
         make_metric("counter", "limpet_rejected_points_total", "Points rejected as outliers.", n_rejected),
@@ -59,5 +56,5 @@ def collect_metrics(monitor: Monitor) -> list[Metric]:
         make_metric("gauge", "limpet_streams", "Streams.", totals["n_streams"]),
         make_metric("gauge", "limpet_alarming_streams", "Streams with open alarms.", totals["n_alarming"]),
         make_metric("gauge", "limpet_open_alarms", "Alarms not acknowledged.", totals["open_alarms"]),
-        make_metric("gauge", "limpet_queued_points", "Points waiting to be processed.", n_queued),
+        make_metric("gauge", "limpet_queued_points", "Points waiting to be processed.", monitor.writer.n_queued_points),
     ]

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from limpet.server import schemas
-from limpet.server.ingest.parse import (
-    check_key,
-    extract_points,
-    group_by_stream,
-    idempotency_key,
-    parse_stream_points,
-    read_json,
-)
-from limpet.server.monitor import Monitor, get_monitor
+from limpet.server.ingest import parse
+from limpet.server.monitor import MonitorDep
 from limpet.server.responses import json_response
 
 router = APIRouter(tags=["points"])
-MonitorDep = Annotated[Monitor, Depends(get_monitor)]
-ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": schemas.ErrorResponse} for status in (400, 409, 413, 415, 422, 429, 503)
-}
+ERROR_RESPONSES = schemas.document_errors(400, 409, 413, 415, 422, 429, 503)
 IDEMPOTENCY_KEY_PARAM = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -53,11 +43,10 @@ async def post_points(request: Request, monitor: MonitorDep, key: str) -> Respon
     `{"values": {"a": 1, "b": null}}`, or a list of those. Late points and duplicates are skipped and counted.
     Accepted points are stored before the response is sent.
     """
-    check_key(key)
-    content, digest = await read_json(request)
-    accepted = await monitor.ingest(
-        [parse_stream_points(key, extract_points(content))], idempotency_key(request), digest
-    )
+    parse.check_key(key)
+    content, digest = await parse.read_json(request)
+    points = parse.parse_stream_points(key, parse.extract_points(content))
+    accepted = await monitor.ingest([points], parse.idempotency_key(request), digest)
     return json_response(accepted[0])
 
 
@@ -69,5 +58,6 @@ async def post_points(request: Request, monitor: MonitorDep, key: str) -> Respon
 )
 async def post_many_streams(request: Request, monitor: MonitorDep) -> Response:
     """Learn points that name their streams: all of them, or none if one is invalid."""
-    content, digest = await read_json(request)
-    return json_response(await monitor.ingest(group_by_stream(content), idempotency_key(request), digest))
+    content, digest = await parse.read_json(request)
+    parts = parse.group_by_stream(content)
+    return json_response(await monitor.ingest(parts, parse.idempotency_key(request), digest))

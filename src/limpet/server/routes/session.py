@@ -22,7 +22,7 @@ async def read_session(request: Request) -> Response:
     )
 
 
-@router.post("/session", responses={401: {"model": schemas.ErrorResponse}, 429: {"model": schemas.ErrorResponse}})
+@router.post("/session", responses=schemas.document_errors(401, 429))
 async def log_in(request: Request, login: schemas.Login) -> Response:
     """Check the token and set the session cookie."""
     request_guard: RequestGuard = request.app.state.request_guard

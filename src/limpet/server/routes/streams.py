@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from limpet.exceptions import LimpetError
@@ -13,13 +14,12 @@ from limpet.server import schemas
 from limpet.server.db.history import read_history
 from limpet.server.db.points import read_points_after
 from limpet.server.ingest.stream_registry import StreamInfo
-from limpet.server.monitor import Monitor, get_monitor
+from limpet.server.monitor import Monitor, MonitorDep
 from limpet.server.responses import json_response
 
 router = APIRouter(tags=["streams"])
-MonitorDep = Annotated[Monitor, Depends(get_monitor)]
 RowIndex = Annotated[int, Query(ge=0, le=2**53)]
-NOT_FOUND_RESPONSE: dict[int | str, dict[str, Any]] = {404: {"model": schemas.ErrorResponse}}
+NOT_FOUND_RESPONSE = schemas.document_errors(404)
 
 
 @router.get("/streams", response_model=schemas.StreamPage)
@@ -70,14 +70,7 @@ def read_stream_history(
 async def read_stream(monitor: MonitorDep, key: str) -> Response:
     """Return a stream with the state of its model."""
     stream = monitor.get_stream(key)
-    return json_response(
-        await monitor.run_on_writer(
-            lambda: {
-                **stream.to_api(monitor.processor.registry.n_warmup_points),
-                **_read_model_state(monitor, stream),
-            }
-        )
-    )
+    return json_response(await monitor.run_on_writer(lambda: _describe_stream(monitor, stream)))
 
 
 @router.delete("/streams/{key:path}", status_code=204, response_class=Response, responses=NOT_FOUND_RESPONSE)
@@ -88,17 +81,14 @@ async def delete_stream(monitor: MonitorDep, key: str) -> Response:
     return Response(status_code=204)
 
 
-def _read_model_state(monitor: Monitor, stream: StreamInfo) -> dict[str, Any]:
-    """Return the estimates of a stream, and the summary of an automatic learner."""
-    empty: dict[str, Any] = {"estimate": None, "summary": None, "calibration": None}
+def _describe_stream(monitor: Monitor, stream: StreamInfo) -> dict[str, Any]:
+    """Return the summary and the estimates of a stream, and the summary of an automatic learner."""
+    content = stream.to_api(monitor.processor.registry.n_warmup_points)
+    content |= {"estimate": None, "summary": None, "calibration": None}
     learner = monitor.processor.models.get(stream.entry.width, stream.entry.id)
-    if learner is None:
-        return empty
-    try:
-        estimate = {name: getattr(learner, name).tolist() for name in ("weights", "means", "covariances")}
-    except LimpetError:  # not initialized yet
-        return empty
-    result = {**empty, "estimate": estimate}
-    if learner.started and isinstance(learner, Detector):
-        result |= {"summary": learner.summary(), "calibration": learner.fitted_params()}
-    return result
+    with suppress(LimpetError):  # not initialized yet
+        names = ("weights", "means", "covariances")
+        content["estimate"] = learner and {name: getattr(learner, name).tolist() for name in names}
+    if content["estimate"] and isinstance(learner, Detector) and learner.started:
+        content |= {"summary": learner.summary(), "calibration": learner.fitted_params()}
+    return content
