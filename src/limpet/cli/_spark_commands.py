@@ -54,7 +54,7 @@ def run_export(checkpoint: str, path: Path, force: bool, values: Mapping[str, An
     typer.echo(f"{path}: {len(fleet):,} streams of {fleet.learner!r}. Read it by lp.load({str(path)!r}).")
 
 
-def run_status(checkpoint: str, output_format: str, values: Mapping[str, Any]) -> None:
+def run_status(checkpoint: str, values: Mapping[str, Any]) -> None:
     """Print the status of a checkpoint, without Spark if it is on this machine."""
     directory: ReadableDirectory | None = find_local(checkpoint, values)
     if directory is not None:
@@ -62,7 +62,7 @@ def run_status(checkpoint: str, output_format: str, values: Mapping[str, Any]) -
     else:
         with friendly_spark_errors(), _open_session(values) as spark:
             status = read_status(RemoteDirectory(spark, to_absolute_uri(checkpoint)), checkpoint)
-    if output_format == "json":
+    if values["output_format"] == "json":
         typer.echo(json.dumps(status))
         return
     for name, value in status.items():

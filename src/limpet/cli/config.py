@@ -1,4 +1,4 @@
-"""Configuration files: TOML with a key for every option of `detect`, `watch`, `serve` and `spark score`."""
+"""Options that flags, variables LIMPET_COMMAND_OPTION or a TOML file may give, and a template of that file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -18,54 +17,52 @@ from limpet._validation import invalid_param_error
 from limpet.exceptions import InvalidInputError
 
 SPARK = "spark"  # the command with a separate table in the file
-COMMANDS = ("detect", "watch", "serve", SPARK)
-EXAMPLES: dict[str, Any] = {
-    "columns": ["flow"],
-    "key": "sensor",
-    "time": "time",
-    "input_format": "csv",
-    "joint": True,
-    "n_components": "auto",
-    "far": 1e-5,
-    "season": 288,
-    "lags": 2,
-    "memory": "compact",
-    "gamma": 6.0,
-    "rho": 0.01,
-    "beta": 0.1,
-    "M": 5.0,
-    "norm": "mean",
-    "max_keys": 100_000,
-    "alarms": ["alarms.jsonl"],
-    "points": ["points.db"],
-    "checkpoint": "state",
-    "checkpoint_interval": "10s",
-    "metrics": "127.0.0.1:9464",
-    "token_file": "token.txt",
-    "open": False,
-    "schema": "sensor string, ts timestamp, flow double",
-    "option": ["startingOffsets=latest"],
-    "watermark": "10 minutes",
-    "idle_timeout": "7 days",
-    "initial": "fleet.limpet",
-    "out": "scored",
-    "buckets": 256,
-    "files_per_batch": 100,
-    "packages": "io.delta:delta-spark_2.13:VERSION",
-    "conf": ["a=b"],
-    "spark_log": "spark.log",
-}
+LOCAL_COMMANDS = ("detect", "watch", "serve")
+COMMANDS = (*LOCAL_COMMANDS, SPARK)
 Command = TypeVar("Command", bound=Callable[..., None])
-_commands: dict[str, Callable[..., None]] = {}
+
+
+class Option(NamedTuple):
+    """An option: its type, its default, its declaration by typer, and an example for the template."""
+
+    kind: Any
+    default: Any
+    declaration: Any
+    example: Any
+
+    @property
+    def annotation(self) -> Any:
+        """The annotation of a parameter of a command."""
+        return Annotated[self.kind | None if self.default is None else self.kind, self.declaration]
+
+
+SOURCE = Option(str, None, None, None)  # an argument of every command that reads a file
+OPTIONS_BY_COMMAND: dict[str, dict[str, Option]] = {}  # of limpet.cli.options
+
+
+def with_options(options: dict[str, Option]) -> Callable[[Command], Command]:
+    """Declare options as parameters of a function, which receives them as `**values`."""
+
+    def declare(function: Command) -> Command:
+        *arguments, _ = inspect.signature(function, eval_str=True).parameters.values()
+        parameters = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation
+            )
+            for name, option in options.items()
+        ]
+        vars(function)["__signature__"] = inspect.Signature([*arguments, *parameters])
+        return function
+
+    return declare
 
 
 def configurable(app: typer.Typer, name: str, help: str) -> Callable[[Command], Command]:
     """Make a command of a function whose options a file, or variables LIMPET_COMMAND_OPTION, may give."""
 
     def register(function: Command) -> Command:
-        _commands[name] = function
         environment = {"auto_envvar_prefix": f"LIMPET_{name.upper()}"}
-        return app.command(help=help, context_settings=environment)(function)
+        return app.command(help=help, context_settings=environment)(with_options(OPTIONS_BY_COMMAND[name])(function))
 
     return register
 
@@ -74,10 +71,9 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
     """Make the values of a file the defaults of the options: the callback of --config."""
     if path is not None:
         shared, spark = read_config(path)
-        names = context.command_path.split()  # limpet, the command and its subcommand
-        if SPARK in names[-2:]:
-            kinds, spark_kinds = _get_options(*_local_commands()), _get_options(SPARK)
-            is_shared = {name: name == "source" or kinds[name] is spark_kinds.get(name) for name in shared}
+        if SPARK in context.command_path.split()[-2:]:  # limpet, the command and its subcommand
+            local_options, spark_options = _get_options(*LOCAL_COMMANDS), _get_options(SPARK)
+            is_shared = {name: local_options[name] is spark_options.get(name) for name in shared}
             shared = {name: value for name, value in shared.items() if is_shared[name]} | spark
         context.default_map = shared
         context.meta["config"] = path
@@ -103,7 +99,7 @@ def read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     spark = table.pop(SPARK, {})
     if not isinstance(spark, dict):
         raise invalid_param_error(f"{path}: {SPARK}", f"must be a table [{SPARK}]", spark)
-    return _read_table(str(path), table, *_local_commands()), _read_table(f"{path}: [{SPARK}]", spark, SPARK)
+    return _read_table(str(path), table, *LOCAL_COMMANDS), _read_table(f"{path}: [{SPARK}]", spark, SPARK)
 
 
 def make_config_template() -> str:
@@ -114,7 +110,7 @@ def make_config_template() -> str:
         "",
         "# A file, a directory, - for standard input, or nats://host:4222/subject, mqtt://host/topic, kafka://host/topic.",
         '# source = "nats://127.0.0.1:4222/sensors"',
-        *_make_template_lines(*_local_commands()),
+        *_make_template_lines(*LOCAL_COMMANDS),
         "",
         "# === `limpet spark score` ===",
         "# Options of this command only. They take precedence over those above.",
@@ -124,17 +120,13 @@ def make_config_template() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _local_commands() -> list[str]:
-    return [name for name in COMMANDS if name != SPARK]
-
-
-def _get_options(*commands: str) -> dict[str, Any]:
-    """Return the annotations of the options of some commands; the first command that has an option counts."""
-    options: dict[str, Any] = {}
+def _get_options(*commands: str) -> dict[str, Option]:
+    """Return what a file may give to some commands; the first command that has an option counts."""
+    options = {"source": SOURCE}
     for command in commands:
-        for name, parameter in inspect.signature(_commands[command], eval_str=True).parameters.items():
-            options.setdefault(name, parameter.annotation)
-    return {name: kind for name, kind in options.items() if name != "config"}
+        for name, option in OPTIONS_BY_COMMAND[command].items():
+            options.setdefault(name, option)
+    return {name: option for name, option in options.items() if name != "config"}
 
 
 def _read_table(where: str, table: dict[str, Any], *commands: str) -> dict[str, Any]:
@@ -147,14 +139,12 @@ def _read_table(where: str, table: dict[str, Any], *commands: str) -> dict[str, 
             names = join_names(sorted(options), max_names=99)
             advice = f"Did you mean {matches[0]!r}?" if matches else f"The keys are {names}."
             raise InvalidInputError(f"{where}: {name}: is not an option. {advice}")
-        values[name] = _convert(f"{where}: {name}", value, get_args(options[name])[0])
+        values[name] = _convert(f"{where}: {name}", value, options[name].kind)
     return values
 
 
 def _convert(where: str, value: Any, kind: Any) -> Any:
-    """Check a value of a file, which is of the type of the option."""
-    if NoneType in get_args(kind):
-        kind = get_args(kind)[0]
+    """Return a value of a file as the type of its option."""
     if kind == list[str]:
         value = [value] if isinstance(value, str) else value
         accepted = isinstance(value, list) and all(isinstance(item, str) for item in value)
@@ -173,21 +163,22 @@ def _convert(where: str, value: Any, kind: Any) -> Any:
 
 
 def _make_template_lines(*commands: str) -> Iterator[str]:
-    panel, options_by_command = "", {command: _get_options(command) for command in COMMANDS}
-    options = {name: kind for name, kind in _get_options(*commands).items() if name != "source"}
-    panels = list(dict.fromkeys(kind.__metadata__[0].rich_help_panel for kind in options.values()))
-    for name, kind in sorted(options.items(), key=lambda item: panels.index(item[1].__metadata__[0].rich_help_panel)):
-        option = kind.__metadata__[0]
-        users = [command for command, others in options_by_command.items() if others.get(name) is kind]
-        if len(users) > 1 and commands == (SPARK,):
-            continue
-        if option.rich_help_panel != panel:
-            panel = option.rich_help_panel
-            yield from ("", f"# --- {panel} ---")
-        default = inspect.signature(_commands[users[0]]).parameters[name].default
-        default_text = option.show_default if isinstance(option.show_default, str) else default
-        default_text = "" if default_text in (None, True, False, "") else f" Default: {default_text}."
-        is_partial = len(users) < len(COMMANDS) and users != [SPARK]
-        scope = f" ({join_names([f'`{user}`' for user in users], 'and')} only)" if is_partial else ""
-        example = EXAMPLES.get(name, not default if isinstance(default, bool) else default)
-        yield from ("", f"# {option.help}{default_text}{scope}", f"# {name} = {json.dumps(example, default=str)}")
+    options = {name: option for name, option in _get_options(*commands).items() if option is not SOURCE}
+    panels: dict[str, dict[str, Option]] = {}
+    for name, option in options.items():
+        panels.setdefault(option.declaration.rich_help_panel, {})[name] = option
+    for panel, options in panels.items():
+        heading = ["", f"# --- {panel} ---"]
+        for name, option in options.items():
+            users = [command for command in COMMANDS if OPTIONS_BY_COMMAND[command].get(name) is option]
+            if len(users) > 1 and commands == (SPARK,):
+                continue
+            yield from heading
+            heading = []
+            default = option.declaration.show_default
+            default = default if isinstance(default, str) else option.default
+            default_text = "" if default in (None, True, False, "") else f" Default: {default}."
+            is_partial = len(users) < len(COMMANDS) and users != [SPARK]
+            scope = f" ({join_names([f'`{user}`' for user in users], 'and')} only)" if is_partial else ""
+            example = json.dumps(option.example, default=str)
+            yield from ("", f"# {option.declaration.help}{default_text}{scope}", f"# {name} = {example}")

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from limpet.cli import options as opt
-from limpet.cli.config import configurable, make_config_template
+from limpet.cli.config import configurable, make_config_template, with_options
+from limpet.cli.options import OUTPUT_FORMAT
 from limpet.cli.spark import app as spark
 
 BROKEN_PIPE_EXIT_CODE = 141  # as in shells
@@ -62,38 +62,9 @@ Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 invalid input or options, 1
 
 @configurable(app, "detect", DETECT_HELP)
 def detect(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="File to read.", show_default=False)],
-    columns: opt.Columns = None,
-    key: opt.Key = None,
-    no_key: opt.NoKey = False,
-    time: opt.Time = None,
-    no_time: opt.NoTime = False,
-    input_format: opt.InputFormat = None,
-    late: opt.Late = "skip",
-    joint: opt.Joint = None,
-    learner: opt.Learner = "detector",
-    n_components: opt.NComponents = None,
-    far: opt.Far = None,
-    season: opt.Season = None,
-    lags: opt.Lags = None,
-    memory: opt.Memory = None,
-    gamma: opt.Gamma = None,
-    rho: opt.Rho = None,
-    beta: opt.Beta = None,
-    M: opt.M = None,
-    norm: opt.Norm = None,
-    max_keys: opt.MaxKeys = None,
-    report: opt.Report = Path("report.html"),
-    no_report: opt.NoReport = False,
-    alarms: opt.Alarms = None,
-    points: opt.Points = None,
-    output_format: opt.OutputFormat = "text",
-    max_alarms: opt.MaxAlarms = 20,
-    fail_on_alarm: opt.FailOnAlarm = False,
-    config: opt.Config = None,
+    source: Annotated[str, typer.Argument(metavar="FILE", help="File to read.", show_default=False)], **values: Any
 ) -> None:
     """See DETECT_HELP."""
-    values = locals()
     from rich.console import Console
 
     from limpet.cli.detect import run_detect
@@ -121,39 +92,9 @@ SIGTERM and Ctrl-C stop it in order. Exit codes: 0 ended or stopped, 2 invalid s
 
 @configurable(app, "watch", WATCH_HELP)
 def watch(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read.", show_default=False)],
-    columns: opt.Columns = None,
-    key: opt.Key = None,
-    no_key: opt.NoKey = False,
-    time: opt.Time = None,
-    no_time: opt.NoTime = False,
-    input_format: opt.InputFormat = None,
-    late: opt.Late = "skip",
-    joint: opt.Joint = None,
-    learner: opt.Learner = "detector",
-    n_components: opt.NComponents = None,
-    far: opt.Far = None,
-    season: opt.Season = None,
-    lags: opt.Lags = None,
-    memory: opt.Memory = None,
-    gamma: opt.Gamma = None,
-    rho: opt.Rho = None,
-    beta: opt.Beta = None,
-    M: opt.M = None,
-    norm: opt.Norm = None,
-    max_keys: opt.MaxKeys = None,
-    alarms: opt.Alarms = None,
-    points: opt.Points = None,
-    output_format: opt.OutputFormat = "text",
-    checkpoint: opt.Checkpoint = None,
-    checkpoint_interval: opt.CheckpointInterval = None,
-    follow: opt.Follow = True,
-    metrics: opt.Metrics = None,
-    log_format: opt.LogFormat = "text",
-    config: opt.Config = None,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read.", show_default=False)], **values: Any
 ) -> None:
     """See WATCH_HELP."""
-    values = locals()
     from limpet.cli.watch import run_watch
 
     run_watch(source, values)
@@ -179,56 +120,25 @@ SIGTERM and Ctrl-C stop it in order. Exit codes: 0 stopped, 2 invalid source or 
 @configurable(app, "serve", SERVE_HELP)
 def serve(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read as well.", show_default=False)] = "",
-    columns: opt.Columns = None,
-    key: opt.Key = None,
-    no_key: opt.NoKey = False,
-    time: opt.Time = None,
-    no_time: opt.NoTime = False,
-    input_format: opt.InputFormat = None,
-    joint: opt.Joint = None,
-    learner: opt.Learner = "detector",
-    n_components: opt.NComponents = None,
-    far: opt.Far = None,
-    season: opt.Season = None,
-    lags: opt.Lags = None,
-    memory: opt.Memory = None,
-    gamma: opt.Gamma = None,
-    rho: opt.Rho = None,
-    beta: opt.Beta = None,
-    M: opt.M = None,
-    norm: opt.Norm = None,
-    checkpoint_interval: opt.CheckpointInterval = None,
-    log_format: opt.LogFormat = "text",
-    config: opt.Config = None,
-    host: opt.Host = "127.0.0.1",
-    port: opt.Port = 8420,
-    database: opt.Database = "limpet.db",
-    token_file: opt.TokenFile = None,
-    retain_points: opt.RetainPoints = 10_000,
-    max_streams: opt.MaxStreams = 100_000,
-    rate: opt.Rate = 1000.0,
-    max_body: opt.MaxBody = 8.0,
-    demo: opt.Demo = False,
-    open: opt.Open = None,
+    **values: Any,
 ) -> None:
     """See SERVE_HELP."""
-    values = locals()
     from limpet.cli.serve import run_serve
 
     run_serve(source, values)
 
 
 @app.command()
+@with_options(OUTPUT_FORMAT)
 def status(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory given to --checkpoint.")],
-    output_format: opt.OutputFormat = "text",
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory given to --checkpoint.")], **values: Any
 ) -> None:
     """Print the state of a `limpet watch`: rate, lag, skipped points, latest alarms."""
     from rich.console import Console
 
     from limpet.cli.status import run_status
 
-    run_status(folder, output_format, Console())
+    run_status(folder, values["output_format"], Console())
 
 
 app.add_typer(spark, name="spark", short_help="Run on Spark: score streams, inspect and move states.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from limpet.cli import options as opt
-from limpet.cli.config import configurable
+from limpet.cli.config import configurable, with_options
+from limpet.cli.options import OUTPUT_FORMAT, SPARK_SESSION
 
 # A paragraph is one line; \b: the lines of a paragraph stay as they are.
 APP_HELP = """Score streams on Spark, and manage their checkpoints.
@@ -63,47 +63,8 @@ EXIT_CODES_HELP = "\n\nExit codes: 0 done, 2 invalid checkpoint or options.\n"
 
 
 @configurable(app, "spark", SCORE_HELP)
-def score(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to score.")],
-    columns: opt.Columns = None,
-    key: opt.Key = None,
-    time: opt.Time = None,
-    input_format: opt.SparkInputFormat = None,
-    schema: opt.SchemaOption = None,
-    option: opt.SourceOption = None,
-    watermark: opt.Watermark = None,
-    learner: opt.Learner = "detector",
-    n_components: opt.NComponents = None,
-    far: opt.Far = None,
-    season: opt.Season = None,
-    lags: opt.Lags = None,
-    memory: opt.Memory = None,
-    gamma: opt.Gamma = None,
-    rho: opt.Rho = None,
-    beta: opt.Beta = None,
-    M: opt.M = None,
-    norm: opt.Norm = None,
-    idle_timeout: opt.Idle = None,
-    initial: opt.Initial = None,
-    out: opt.Out = None,
-    output_format: opt.SparkOutputFormat = "parquet",
-    prefix: opt.Prefix = "",
-    checkpoint: opt.SparkCheckpoint = None,
-    buckets: opt.Buckets = None,
-    follow: opt.SparkFollow = True,
-    checkpoint_interval: opt.SparkInterval = None,
-    files_per_batch: opt.FilesPerBatch = None,
-    batch: opt.BatchMode = False,
-    log_format: opt.LogFormat = "text",
-    config: opt.Config = None,
-    master: opt.Master = "local[*]",
-    driver_memory: opt.DriverMemory = "4g",
-    packages: opt.Packages = None,
-    conf: opt.Conf = None,
-    spark_log: opt.SparkLog = None,
-) -> None:
+def score(source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to score.")], **values: Any) -> None:
     """See SCORE_HELP."""
-    values = locals()
     from limpet.cli._spark_run import run_score
 
     run_score(source, values)
@@ -120,14 +81,13 @@ Example:
 
 
 @app.command(help=REPARTITION_HELP + EXIT_CODES_HELP)
+@with_options(SPARK_SESSION)
 def repartition(
     checkpoint: Checkpoint,
     buckets: Annotated[int, typer.Option(min=1, metavar="N", help="New number of buckets.")],
-    master: opt.Master = "local[*]",
-    conf: opt.Conf = None,
+    **values: Any,
 ) -> None:
     """See REPARTITION_HELP."""
-    values = locals()
     from limpet.cli._spark_commands import run_repartition
 
     run_repartition(checkpoint, buckets, values)
@@ -145,15 +105,14 @@ Examples:
 
 
 @app.command(help=EXPORT_HELP + EXIT_CODES_HELP)
+@with_options(SPARK_SESSION)
 def export(
     checkpoint: Checkpoint,
     path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="File to write.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    master: opt.Master = "local[*]",
-    conf: opt.Conf = None,
+    **values: Any,
 ) -> None:
     """See EXPORT_HELP."""
-    values = locals()
     from limpet.cli._spark_commands import run_export
 
     run_export(checkpoint, path, force, values)
@@ -171,14 +130,9 @@ Examples:
 
 
 @app.command(help=STATUS_HELP + EXIT_CODES_HELP)
-def status(
-    checkpoint: Checkpoint,
-    output_format: opt.OutputFormat = "text",
-    master: opt.Master = "local[*]",
-    conf: opt.Conf = None,
-) -> None:
+@with_options(OUTPUT_FORMAT | SPARK_SESSION)
+def status(checkpoint: Checkpoint, **values: Any) -> None:
     """See STATUS_HELP."""
-    values = locals()
     from limpet.cli._spark_commands import run_status
 
-    run_status(checkpoint, output_format, values)
+    run_status(checkpoint, values)
