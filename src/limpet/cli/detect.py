@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
+import shlex
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +20,64 @@ from rich.table import Table
 from rich.text import Text
 
 from limpet._format import plural, redact_url
-from limpet.cli._outputs import check_not_input, check_outputs, get_default_alarm_uris, open_sinks
-from limpet.cli.options import get_column_names, make_learner
+from limpet.cli.options import check_not_input, get_column_names, get_destinations, make_learner
+from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.fleet import Fleet
 from limpet.learners import Detector
-from limpet.report.detection_run import DetectionRun
-from limpet.report.detection_text import expected_false_alarms
+from limpet.report.detection_text import DetectionReport, StreamReport, expected_false_alarms
+from limpet.report.html import GENERATOR, check_report
+from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.monitor_plan import MonitorPlan, warmup_points
 from limpet.streams.results import BatchResult
-from limpet.streams.run_stats import RunStats
+from limpet.streams.run_stats import NO_VALUE, OUT_OF_RANGE, RunStats
 from limpet.streams.runner import Runner
 from limpet.streams.schema import ColumnSpec
+from limpet.streams.sinks._ownership import OwnerLockFile
 from limpet.streams.sinks.base import MultiSink
 from limpet.streams.sources.base import BaseSource, ProbedSource
-from limpet.streams.uri import open_file_source
+from limpet.streams.uri import DATABASE_SUFFIXES, PARQUET_SUFFIXES, local_path, open_file_source, open_sink
 
 READ_BLOCK_BYTES = 4 << 20  # small, so that the first results come early
 ALARMS_EXIT_CODE, INTERRUPTED_EXIT_CODE = 1, 130
+DEFAULT_ALARMS_PATH = Path("alarms.csv")
+PROBE_BYTES = 1 << 16  # at the beginning and at the end of a file
+MAX_KEPT_ALARMS = 50_000  # sinks receive all of them
+
+
+@dataclass
+class DetectionRun:
+    """Results of a run over a file: counts, the first alarms, and the points if they are a single stream."""
+
+    path: Path
+    plan: MonitorPlan
+    stats: RunStats = field(default_factory=RunStats)
+    alarms: list[Alarm] = field(default_factory=list)  # the key is the name of the stream
+    alarm_records: list[dict[str, Any]] = field(default_factory=list)
+    summary: MinMaxSummary | None = None
+
+    def on_batch(self, results: BatchResult) -> None:
+        """Add the results of a batch."""
+        batch, trace = results.batch, results.trace
+        if trace.alarms and len(self.alarms) < MAX_KEPT_ALARMS:
+            named = zip(results.alarms, trace.alarms, strict=True)
+            self.alarms += [replace(alarm, key=raised.key) for alarm, raised in named]
+            self.alarm_records += results.alarm_records()
+        if not isinstance(self.plan.model, Fleet):
+            self.summary = self.summary or MinMaxSummary(batch.names or self.plan.schema.values)
+            self.summary.add(batch.values, trace, last_estimate(trace), batch.times)
+
+    def top_alarms(self, max_alarms: int) -> list[dict[str, Any]]:
+        """Return the records of the largest alarms, changes preferred, in their order."""
+
+        def weight(index: int) -> tuple[bool, float]:
+            alarm = self.alarm_records[index]
+            size = math.inf if alarm["size"] is None else alarm["size"]
+            is_shift = alarm["direction"] in ("up", "down")
+            return alarm["kind"] == "change", size if is_shift else 2.0 * abs(math.log(max(size, 1e-9)))
+
+        by_weight = sorted(range(len(self.alarm_records)), key=weight, reverse=True)
+        return [self.alarm_records[index] for index in sorted(by_weight[:max_alarms])]
 
 
 def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
@@ -43,12 +86,12 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
     _check_file(path)
     is_json = values["output_format"] == "json"
     report = None if values["no_report"] else _check_report(values["report"], console, quiet=is_json)
-    uris_by_table = {name: values[name] for name in ("alarms", "points")}
-    if not uris_by_table["alarms"] and not is_json:
-        uris_by_table["alarms"] = get_default_alarm_uris(console)
-    output_uris = [str(report)] * (report is not None) + [uri for uris in uris_by_table.values() for uri in uris or ()]
+    if not values["alarms"] and not is_json:
+        values = values | {"alarms": _get_default_alarm_uris(console)}
+    destinations = get_destinations(values)
+    output_uris = [str(report)] * (report is not None) + [uri for _, uri in destinations]
     check_not_input(file, *output_uris)
-    check_outputs(*output_uris)
+    _check_outputs(*output_uris)
     try:
         probed = ProbedSource(_open_source(path, values))
         learner = make_learner(values)
@@ -63,34 +106,47 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
             from limpet.plots._style import load_matplotlib
 
             drawing = load_matplotlib()
-        detection_run = DetectionRun(path, plan)
-        sinks = open_sinks(uris_by_table, overwrite=True)
+        run = DetectionRun(path, plan)
+        sink = MultiSink([open_sink(uri, table, overwrite=True) for table, uri in destinations])
         with _show_progress(console, path, quiet=is_json) as advance:
-            runner = _run_detection(detection_run, probed, MultiSink(sinks), values["late"], advance)
-            detection_run.stats = runner.stats
+
+            def on_batch(results: BatchResult) -> None:
+                run.on_batch(results)
+                advance(results.batch.lag)
+
+            record = None if isinstance(plan.model, Fleet) else "means"
+            source = plan.wrap_source(probed)
+            runner = Runner(source, plan.model, sink, late=values["late"], on_batch=on_batch, record=record)
+            run.stats = runner.run()
         if report is not None:
             drawing.join()
-            from limpet.report.detection import write_detection_report
-
-            write_detection_report(
-                report, detection_run, values, lambda: _open_source(path, values), console, quiet=is_json
-            )
+            with nullcontext() if is_json else console.status("drawing …"):
+                _write_report(report, run, values)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
     output_uris = list(map(redact_url, output_uris))
     if is_json:
-        sys.stdout.write(json.dumps(_to_dict(detection_run, output_uris), ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(_to_dict(run, output_uris), ensure_ascii=False, allow_nan=False) + "\n")
     else:
-        print_summary(console, detection_run, values["max_alarms"], output_uris)
+        print_summary(console, run, values["max_alarms"], output_uris)
     runner.raise_if_undelivered()
-    if values["fail_on_alarm"] and detection_run.stats.n_alarms:
+    if values["fail_on_alarm"] and run.stats.n_alarms:
         raise typer.Exit(ALARMS_EXIT_CODE)
+
+
+def _check_file(path: Path) -> None:
+    if str(path) == "-":
+        raise InvalidInputError("FILE: must be a file. `limpet watch - --no-follow` reads standard input.")
+    if path.is_dir():
+        raise InvalidInputError(
+            f"FILE: {path} is a directory. `limpet watch {path} --no-follow` reads the files in it."
+        )
+    if not path.exists():
+        raise InvalidInputError(f"FILE: {path} does not exist.")
 
 
 def _check_report(path: Path, console: Console, quiet: bool) -> Path | None:
     """Return the path of the report; None if packages for it are missing."""
-    from limpet.report.html import check_report
-
     try:
         check_report(path)
     except MissingExtraError as error:
@@ -100,19 +156,40 @@ def _check_report(path: Path, console: Console, quiet: bool) -> Path | None:
     return path
 
 
-def _run_detection(
-    detection_run: DetectionRun, probed: ProbedSource, sink: MultiSink, late: str, advance: Any
-) -> Runner:
-    plan = detection_run.plan
+def _get_default_alarm_uris(console: Console) -> list[str]:
+    """Return the default file for alarms; none if a file of that name was not written by limpet."""
+    if not _is_overwritable(DEFAULT_ALARMS_PATH):
+        message = f"{DEFAULT_ALARMS_PATH} was not written by limpet and is kept. --alarms names another file."
+        console.print(message, style="yellow", markup=False)
+        return []
+    return [str(DEFAULT_ALARMS_PATH)]
 
-    def on_batch(results: BatchResult) -> None:
-        detection_run.on_batch(results)
-        advance(results.batch.lag)
 
-    record = None if isinstance(plan.model, Fleet) else "means"
-    runner = Runner(plan.wrap_source(probed), plan.model, sink, late=late, on_batch=on_batch, record=record)
-    runner.run()
-    return runner
+def _is_overwritable(path: Path) -> bool:
+    """Return whether a file may be overwritten: it is missing or empty, or looks like results or a page of limpet."""
+    if not path.is_file() or not path.stat().st_size:
+        return True
+    with path.open("rb") as file:
+        head = file.read(PROBE_BYTES)
+        file.seek(max(path.stat().st_size - PROBE_BYTES, 0))
+        tail = file.read()
+    if path.suffix.lower() in (".html", ".htm"):
+        return GENERATOR.encode() in head
+    names = tail if path.suffix.lower() in PARQUET_SUFFIXES else head.partition(b"\n")[0]
+    return path.suffix.lower() in DATABASE_SUFFIXES or (b"record" in names and (b"score" in names or b"onset" in names))
+
+
+def _check_outputs(*uris: str) -> None:
+    """Refuse to overwrite a file that limpet did not write or a watch owns, and two tables in one file."""
+    resolved = [(uri, path.resolve()) for uri in uris if (path := local_path(uri)) is not None]
+    for uri, path in resolved:
+        same = [other_path for _, other_path in resolved if other_path == path]
+        if len(same) > 1 and path.suffix.lower() not in DATABASE_SUFFIXES:
+            raise InvalidInputError(f"{uri}: cannot hold both alarms and points. Name a file for each.")
+        if OwnerLockFile(path).read() is not None:
+            raise InvalidInputError(f"{uri}: belongs to a watch, which may resume. Give another name.")
+        if not _is_overwritable(path):
+            raise InvalidInputError(f"{uri}: exists and was not written by limpet. Give another name, or remove it.")
 
 
 def _open_source(path: Path, values: dict[str, Any]) -> BaseSource:
@@ -126,17 +203,6 @@ def read_without_learning(file: str) -> int:
         len(batch)
         for batch in open_file_source(Path(file), ColumnSpec(), None, block_bytes=READ_BLOCK_BYTES).read(None)
     )
-
-
-def _check_file(path: Path) -> None:
-    if str(path) == "-":
-        raise InvalidInputError("FILE: must be a file. `limpet watch - --no-follow` reads standard input.")
-    if path.is_dir():
-        raise InvalidInputError(
-            f"FILE: {path} is a directory. `limpet watch {path} --no-follow` reads the files in it."
-        )
-    if not path.exists():
-        raise InvalidInputError(f"FILE: {path} does not exist.")
 
 
 def _get_first_reject(probed: ProbedSource) -> str:
@@ -160,24 +226,55 @@ def _show_progress(console: Console, path: Path, quiet: bool) -> Iterator[Any]:
         yield lambda lag: None if lag is None else bar.update(task, completed=size - lag)
 
 
-def _to_dict(detection_run: DetectionRun, output_uris: list[str]) -> dict[str, Any]:
-    schema, stats = detection_run.plan.schema, detection_run.stats.to_dict()
+def _write_report(path: Path, run: DetectionRun, values: dict[str, Any]) -> None:
+    """Write the report; some of many streams are read again, to draw them."""
+    from limpet.report.detection import list_streams, write_detection
+
+    plan, stats = run.plan, run.stats
+    streams = [StreamReport("", run.summary, run.alarms)]
+    if isinstance(plan.model, Fleet):
+        streams = list_streams(plan, run.alarms, values["late"], _open_source(run.path, values))
+    report = DetectionReport(
+        title=run.path.name,
+        schema=plan.schema,
+        streams=streams,
+        alarms=run.alarms,
+        n_points=stats.points,
+        n_rejected=stats.rejected,
+        n_invalid=stats.malformed.counts[NO_VALUE] + stats.malformed.counts[OUT_OF_RANGE],
+        n_records=stats.records,
+        n_skipped=stats.late + stats.duplicates,
+        malformed=stats.malformed,
+        far=plan.learner.far if isinstance(plan.learner, Detector) else None,
+        joint=not plan.is_split,
+        hints=tuple(plan.schema.hints),
+        settings=repr(plan.learner),
+        command=shlex.join(["limpet", *map(redact_url, sys.argv[1:])]),
+        n_streams=plan.n_streams,
+        n_changes=stats.alarms["change"],
+        n_anomalies=stats.alarms["anomaly"],
+    )
+    write_detection(path, report)
+
+
+def _to_dict(run: DetectionRun, output_uris: list[str]) -> dict[str, Any]:
+    schema, stats = run.plan.schema, run.stats.to_dict()
     counts = {name: stats[name] for name in ("records", "points", "rejected", "anomalies", "late", "duplicates")}
-    n_alarms = detection_run.stats.n_alarms
+    n_alarms = run.stats.n_alarms
     return {
-        "file": str(detection_run.path),
+        "file": str(run.path),
         "schema": {
             "columns": list(schema.values),
             "time": schema.time,
             "key": schema.key,
-            "separate": detection_run.plan.is_split,
+            "separate": run.plan.is_split,
             "ignored": schema.ignored,
         },
-        "raises_alarms": detection_run.plan.raises_alarms,
-        "counts": counts | {"alarms": n_alarms, "malformed": detection_run.stats.malformed.total},
+        "raises_alarms": run.plan.raises_alarms,
+        "counts": counts | {"alarms": n_alarms, "malformed": run.stats.malformed.total},
         "malformed": stats["malformed"],
-        "alarms": [raised.record for raised in detection_run.raised],
-        "n_alarms_omitted": n_alarms - len(detection_run.raised),
+        "alarms": run.alarm_records,
+        "n_alarms_omitted": n_alarms - len(run.alarms),
         "outputs": output_uris,
     }
 
@@ -196,15 +293,15 @@ def print_schema(console: Console, path: Path, plan: MonitorPlan) -> None:
         console.print(Text(f"  hint: {hint}", style="yellow"))
 
 
-def print_summary(console: Console, detection_run: DetectionRun, max_alarms: int, output_uris: list[str]) -> None:
+def print_summary(console: Console, run: DetectionRun, max_alarms: int, output_uris: list[str]) -> None:
     """Print the counts, the table of alarms, the malformed records, and the names of the outputs."""
-    stats = detection_run.stats
-    console.print(Text(f"\n{summary_line(stats, detection_run.plan.raises_alarms)}"))
-    for sentence in caveats(detection_run):
+    stats = run.stats
+    console.print(Text(f"\n{summary_line(stats, run.plan.raises_alarms)}"))
+    for sentence in caveats(run):
         console.print(Text(sentence, style="yellow"))
     console.print()
-    if detection_run.raised and max_alarms:
-        top = detection_run.top_alarms(max_alarms)
+    if run.alarms and max_alarms:
+        top = run.top_alarms(max_alarms)
         console.print(make_alarm_table(top))
         if stats.n_alarms > len(top):
             note = f"… the {len(top)} most important; {stats.n_alarms - len(top):,} more are in the results"
@@ -215,9 +312,9 @@ def print_summary(console: Console, detection_run: DetectionRun, max_alarms: int
         console.print(Text(f"Written: {', '.join(output_uris)}"), soft_wrap=True)
 
 
-def caveats(detection_run: DetectionRun) -> list[str]:
+def caveats(run: DetectionRun) -> list[str]:
     """Return what qualifies the alarms, or their absence, in sentences."""
-    plan, stats, sentences = detection_run.plan, detection_run.stats, []
+    plan, stats, sentences = run.plan, run.stats, []
     if not isinstance(plan.learner, Detector):
         return []
     if stats.n_alarms:

@@ -9,18 +9,17 @@ from typing import Any
 
 from limpet._format import redact_url
 from limpet.cli._logging import configure_logging, stop_on_signals
-from limpet.cli._outputs import check_not_input, open_sinks
-from limpet.cli.options import get_column_names, make_learner
+from limpet.cli.options import check_not_input, get_column_names, get_destinations, make_learner
 from limpet.streams.checkpoint_store import CheckpointStore
 from limpet.streams.metrics import collect_metrics, serve_metrics
 from limpet.streams.monitor_plan import MonitorPlan
 from limpet.streams.runner import CHECKPOINT_INTERVAL_S, Runner
 from limpet.streams.schema import Schema
-from limpet.streams.sinks.base import BaseSink, MultiSink
+from limpet.streams.sinks.base import MultiSink
 from limpet.streams.sinks.stdout import StdoutSink
 from limpet.streams.sources.base import ProbedSource
 from limpet.streams.status_file import StatusFile
-from limpet.streams.uri import local_path, open_source
+from limpet.streams.uri import local_path, open_sink, open_source
 
 log = logging.getLogger("limpet.watch")
 
@@ -28,8 +27,8 @@ log = logging.getLogger("limpet.watch")
 def run_watch(uri: str, values: dict[str, Any]) -> None:
     """Watch until the source ends, or until SIGTERM or Ctrl-C."""
     configure_logging(values["log_format"])
-    uris_by_table = {name: values[name] for name in ("alarms", "points")}
-    check_not_input(uri, *(sink_uri for uris in uris_by_table.values() for sink_uri in uris or ()))
+    destinations = get_destinations(values)
+    check_not_input(uri, *(sink_uri for _, sink_uri in destinations))
     learner, stop = make_learner(values), threading.Event()
     with ExitStack() as resources:
         stop_on_signals(stop)
@@ -46,7 +45,9 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
             resources.callback(server.close)
             log.info("metrics at http://%s/metrics", values["metrics"])
         status = None if checkpoints is None else StatusFile(checkpoints.folder, redact_url(uri))
-        sink = MultiSink(_open_sinks(uris_by_table, values["output_format"]))
+        sinks = [open_sink(sink_uri, table) for table, sink_uri in destinations]
+        if not any(table == "alarms" or sink_uri == "-" for table, sink_uri in destinations):
+            sinks.append(StdoutSink("alarms", values["output_format"]))
         log.info("watching %s", redact_url(uri))
         probed = ProbedSource(source)
         if checkpoint is not None and checkpoint[0]["schema"] is not None:
@@ -65,7 +66,7 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
         runner = Runner(
             plan.wrap_source(probed),
             plan.model,
-            sink,
+            MultiSink(sinks),
             checkpoints,
             checkpoint_interval=CHECKPOINT_INTERVAL_S if interval is None else interval,
             late=values["late"],
@@ -85,14 +86,6 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
     if stats.late > stats.points:
         log.warning("%d of %d points were late and skipped: is a time wrong?", stats.late, stats.records)
     runner.raise_if_undelivered()
-
-
-def _open_sinks(uris_by_table: dict[str, Any], output_format: str) -> list[BaseSink]:
-    """Open the sinks, and standard output if alarms have no other destination."""
-    sinks = open_sinks(uris_by_table, overwrite=False)
-    if not uris_by_table["alarms"] and not (uris_by_table["points"] and "-" in uris_by_table["points"]):
-        sinks.append(StdoutSink("alarms", output_format))
-    return sinks
 
 
 def _to_canonical_uri(uri: str) -> str:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import gc
-import shlex
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from limpet import __version__
-from limpet._format import plural, redact_url
+from limpet._format import plural
 from limpet.detection.alarm import Alarm
 from limpet.fleet import Fleet
 from limpet.fleet._key_index import StrKeys
-from limpet.learners import Detector
 from limpet.learners.input import LabelledArray
 from limpet.plots.alarm_map import MAX_STRIPS, Strip, draw_alarm_map
 from limpet.plots.overview import MAX_PANELS, draw_overview
@@ -41,14 +36,7 @@ from limpet.streams.batch import Integers, composite_keys
 from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.monitor_plan import MonitorPlan
-from limpet.streams.run_stats import NO_VALUE, OUT_OF_RANGE
 from limpet.streams.sources.base import BaseSource
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from limpet.report.detection_run import DetectionRun
-
 
 MAX_PICTURES = 24  # of single streams
 MAX_DETAILED = 4  # streams whose pictures have scores, and a version for narrow pages
@@ -141,79 +129,24 @@ def _draw_stream(strip: Strip, has_streams: bool, detailed: bool, legend: bool) 
     return Picture(draw(), description, caption, narrow=draw(narrow=True) if detailed else None)
 
 
-def write_detection_report(
-    path: Path,
-    detection_run: DetectionRun,
-    values: dict[str, Any],
-    reopen: Callable[[], BaseSource],
-    console: Console,
-    quiet: bool,
-) -> None:
-    """Write the report of `limpet detect`.
-
-    Parameters
-    ----------
-    path : Path
-        The file to write.
-    detection_run : DetectionRun
-        The results.
-    values : dict
-        The options of the command.
-    reopen : callable
-        Opens the source again, to draw some of many streams.
-    console : Console
-        For the progress.
-    quiet : bool
-        Whether to print nothing.
-    """
-    with nullcontext() if quiet else console.status("drawing …"):
-        plan, stats = detection_run.plan, detection_run.stats
-        is_fleet = isinstance(plan.model, Fleet)
-        alarms = [raised.alarm for raised in detection_run.raised]
-        streams = (
-            _list_streams(detection_run, values["late"], reopen)
-            if is_fleet
-            else [StreamReport("", detection_run.summary, alarms)]
-        )
-        detection = DetectionReport(
-            title=detection_run.path.name,
-            schema=plan.schema,
-            streams=streams,
-            alarms=[replace(raised.alarm, key=raised.stream) for raised in detection_run.raised],
-            n_points=stats.points,
-            n_rejected=stats.rejected,
-            n_invalid=stats.malformed.counts[NO_VALUE] + stats.malformed.counts[OUT_OF_RANGE],
-            n_records=stats.records,
-            n_skipped=stats.late + stats.duplicates,
-            malformed=stats.malformed,
-            far=plan.learner.far if isinstance(plan.learner, Detector) else None,
-            joint=not plan.is_split,
-            hints=tuple(plan.schema.hints),
-            settings=repr(plan.learner),
-            command=shlex.join(["limpet", *map(redact_url, sys.argv[1:])]),
-            n_streams=plan.n_streams,
-            n_changes=stats.alarms["change"],
-            n_anomalies=stats.alarms["anomaly"],
-        )
-        write_detection(path, detection)
-
-
-def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], BaseSource]) -> list[StreamReport]:
+def list_streams(plan: MonitorPlan, alarms: Sequence[Alarm], late: str, source: BaseSource) -> list[StreamReport]:
     """Return the streams of a fleet, those with most alarms first.
 
-    The first of them with a summary.
+    The first of them get a summary from the source, which is learned again, with estimates.
     """
-    fleet = detection_run.plan.model
+    fleet = plan.model
     assert isinstance(fleet, Fleet)
-    alarms: dict[Any, list[Alarm]] = defaultdict(list)
-    for raised in detection_run.raised:
-        alarms[raised.stream].append(raised.alarm)
+    alarms_by_stream: dict[Any, list[Alarm]] = defaultdict(list)
+    for alarm in alarms:
+        alarms_by_stream[alarm.key].append(alarm)
     counts = fleet.counts()
-    order = sorted(range(len(counts["key"])), key=lambda i: (-len(alarms[counts["key"][i]]), i))
+    order = sorted(range(len(counts["key"])), key=lambda i: (-len(alarms_by_stream[counts["key"][i]]), i))
     names = [str(counts["key"][i]) for i in order]
-    summaries = _make_summaries(detection_run.plan, names[:MAX_STRIPS], late, reopen())
+    summaries = _make_summaries(plan, names[:MAX_STRIPS], late, source)
     return [
-        StreamReport(name, summaries.get(name), alarms[name], int(counts["n_seen"][i]), int(counts["n_rejected"][i]))
+        StreamReport(
+            name, summaries.get(name), alarms_by_stream[name], int(counts["n_seen"][i]), int(counts["n_rejected"][i])
+        )
         for name, i in zip(names, order, strict=True)
     ]
 
