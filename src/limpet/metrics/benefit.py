@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from limpet.metrics._validation import (
-    FloatArray,
-    RowIndices,
-    check_change_points,
-    check_scores,
-    check_span,
-    check_tolerance,
-)
+from limpet.exceptions import InvalidInputError
+from limpet.metrics._validation import FloatArray, RowIndices, check_change_points, check_scores
+from limpet.metrics.roc_auc import count_ranked_above, last_of_equal
 
 
 class BenefitCurve(NamedTuple):
@@ -68,12 +65,8 @@ def benefit_auc(
     useful_scores, benefits, other_scores = score[useful], gain[useful], np.sort(score[~useful])
     if not len(useful_scores) or not len(other_scores):
         return float("nan")
-    # Share of the false alarms that rank below each useful alarm; ties count half.
-    below, not_above = (
-        np.searchsorted(other_scores, useful_scores, "left"),
-        np.searchsorted(other_scores, useful_scores, "right"),
-    )
-    return float(np.sum(benefits * ((below + not_above) / (2.0 * len(other_scores)))) / np.sum(benefits))
+    share_below = count_ranked_above(useful_scores, other_scores) / len(other_scores)
+    return float(np.sum(benefits * share_below) / np.sum(benefits))
 
 
 def benefit_roc(
@@ -114,8 +107,7 @@ def benefit_roc(
     score, gain = _select_alarmable_rows(scores, change_points, tolerance, start, stop)
     order = np.argsort(-score, kind="stable")
     score, gain = score[order], gain[order]
-    # Ties enter together: only the last row of each run of equal scores is a point of the curve.
-    ends = np.flatnonzero(np.append(score[1:] != score[:-1], np.full(min(1, len(score)), True)))
+    ends = last_of_equal(score)  # ties enter together
     recalled = np.append(0.0, np.cumsum(gain)[ends])
     false_alarms = np.append(0.0, np.cumsum(gain == 0.0)[ends])
     return BenefitCurve(_normalize_by_last(false_alarms), _normalize_by_last(recalled), np.append(score[ends], -np.inf))
@@ -126,11 +118,34 @@ def _select_alarmable_rows(
 ) -> tuple[FloatArray, FloatArray]:
     """Return score and benefit of the rows that can raise an alarm."""
     score = check_scores(scores)
-    first, last = check_span(start, stop, len(score))
-    gain = _benefit_by_row(first, last, tuple(check_change_points(change_points).tolist()), check_tolerance(tolerance))
+    first, last = _check_span(start, stop, len(score))
+    gain = _benefit_by_row(first, last, tuple(check_change_points(change_points).tolist()), _check_tolerance(tolerance))
     score = score[first:last]
     can_alarm = ~np.isnan(score)
     return score[can_alarm], gain[can_alarm]
+
+
+def _check_span(start: int | None, stop: int | None, n_rows: int) -> tuple[int, int]:
+    """Read the rows [start, stop), all by default."""
+    try:
+        first = 0 if start is None else operator.index(start)
+        last = n_rows if stop is None else operator.index(stop)
+    except TypeError as error:
+        raise InvalidInputError(f"start, stop: expected integers, got {start!r}, {stop!r}") from error
+    if not 0 <= first < last <= n_rows:
+        raise InvalidInputError(f"start, stop: expected 0 <= start < stop <= {n_rows}, got {start!r}, {stop!r}")
+    return first, last
+
+
+def _check_tolerance(tolerance: float) -> float:
+    """Read a distance in rows."""
+    try:
+        number = float(tolerance)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"tolerance: expected a positive number of rows, got {tolerance!r}") from error
+    if not 0 < number < math.inf:
+        raise InvalidInputError(f"tolerance: expected a positive finite number of rows, got {tolerance!r}")
+    return number
 
 
 @lru_cache(maxsize=32)  # a grid is scored on the same rows again and again

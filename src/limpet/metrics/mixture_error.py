@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from limpet.exceptions import InvalidInputError
-from limpet.metrics._validation import FloatArray, check_paired_means
+from limpet.metrics._validation import FloatArray, check_floats
 
 MAX_COMPONENTS = 16  # the search visits 2**K subsets in plain Python: a fraction of a second at 16
 
@@ -37,13 +37,24 @@ def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDA
     >>> match_components([[[-0.9], [0.1], [1.2]]], [[[0.0], [1.0], [-1.0]]])
     array([1, 2, 0])
     """
-    estimated, true = check_paired_means(means, true_means)
+    estimated, true = _check_paired_means(means, true_means)
     if estimated.shape[1] > MAX_COMPONENTS:
         raise InvalidInputError(f"means: expected at most {MAX_COMPONENTS} components, got {estimated.shape[1]}")
     usable = np.isfinite(estimated).all(axis=(1, 2)) & np.isfinite(true).all(axis=(1, 2))
     if not usable.any():
         raise InvalidInputError("means: expected at least one row that is finite in both arrays, got none")
     return _min_cost_assignment(_squared_distances(estimated[usable], true[usable]))
+
+
+def _check_paired_means(means: npt.ArrayLike, true_means: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Read estimated and true means as arrays of one shape (T, K, d)."""
+    estimated, true = check_floats("means", means), check_floats("true_means", true_means)
+    for name, array in (("means", estimated), ("true_means", true)):
+        if array.ndim != 3 or 0 in array.shape:
+            raise InvalidInputError(f"{name}: expected a non-empty array of shape (T, K, d), got {array.shape}")
+    if estimated.shape != true.shape:
+        raise InvalidInputError(f"means: expected the shape of true_means, {true.shape}, got {estimated.shape}")
+    return estimated, true
 
 
 def _squared_distances(estimated: FloatArray, true: FloatArray) -> FloatArray:
@@ -54,11 +65,9 @@ def _squared_distances(estimated: FloatArray, true: FloatArray) -> FloatArray:
 
 
 def _min_cost_assignment(cost: FloatArray) -> npt.NDArray[np.int64]:
-    """Solve the assignment problem by dynamic programming over subsets of estimates.
-
-    min_cost[S] is the minimum cost of assigning the estimates in S to the first |S| truths: the last of these truths is
-    assigned to some j in S, the others to S without j. That takes K·2ᴷ steps instead of K!.
-    """
+    """Solve the assignment problem by dynamic programming over subsets of estimates."""
+    # min_cost[S] is the minimum cost of assigning the estimates in S to the first |S| truths: the last of these truths
+    # is assigned to some j in S, the others to S without j. That takes K·2ᴷ steps instead of K!.
     n_components = len(cost)
     costs = cost.tolist()  # plain floats: reading numpy scalars one by one is several times slower
     min_cost = [0.0] * (1 << n_components)
@@ -132,8 +141,8 @@ def segment_mse(
     >>> segment_mse(estimate, true, change_point=6, tau=4, tau_start=2)
     SegmentMSE(S_eval=0.5, S_bc=0.5, S_ac=0.5, S_tot=0.5)
     """
-    estimated, true = check_paired_means(means, true_means)
-    change, transient, evaluated = _check_times(change_point, tau, tau_start, len(true))
+    estimated, true = _check_paired_means(means, true_means)
+    change, transient, evaluated = _check_times(change_point, tau, tau_start, n_rows=len(true))
     evaluation = slice(evaluated - 1, transient - 1)
     finite = np.isfinite(estimated[evaluation]) & np.isfinite(true[evaluation])
     if not finite.all(axis=(1, 2)).any():
@@ -149,19 +158,23 @@ def segment_mse(
         )
 
 
-def _check_times(change_point: int, tau: int, tau_start: int, n_rows: int) -> tuple[int, int, int]:
+def _check_times(*times: int, n_rows: int) -> tuple[int, int, int]:
     """Read the three times as integers, such that no span is empty."""
-    try:
-        change, transient, evaluated = (operator.index(value) for value in (change_point, tau, tau_start))
-    except TypeError as error:
-        received = f"{change_point!r}, {tau!r}, {tau_start!r}"
-        raise InvalidInputError(f"change_point, tau, tau_start: expected integers, got {received}") from error
+    change, transient, evaluated = _check_integers("change_point, tau, tau_start: expected integers", *times)
     if not 1 <= evaluated < transient < change < n_rows - 1:
         raise InvalidInputError(
             f"expected 1 <= tau_start < tau < change_point < {n_rows - 1} for {n_rows} rows, "
             f"got tau_start={evaluated}, tau={transient}, change_point={change}"
         )
     return change, transient, evaluated
+
+
+def _check_integers(expected: str, *values: int) -> list[int]:
+    """Read integers; `expected` begins the message of the error."""
+    try:
+        return [operator.index(value) for value in values]
+    except TypeError as error:
+        raise InvalidInputError(f"{expected}, got {', '.join(map(repr, values))}") from error
 
 
 class MeanShift(NamedTuple):
@@ -206,8 +219,10 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
     >>> largest_mean_shift(level.reshape(-1, 1, 1), window=60).row
     513
     """
-    estimates, _ = check_paired_means(means, means)
-    width = _check_window(window)
+    estimates, _ = _check_paired_means(means, means)
+    (width,) = _check_integers("window: expected an integer", window)
+    if width < 1:
+        raise InvalidInputError(f"window: expected at least one row, got {window!r}")
     finite = np.asarray(np.isfinite(estimates).all(axis=(1, 2)))
     first = int(finite.argmax()) if finite.any() else len(estimates)
     if not finite[first:].all():
@@ -215,9 +230,8 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
         raise InvalidInputError(f"means: expected numbers from row {first} on, got one that is not finite in row {row}")
     n_rows = len(estimates) - first
     if n_rows < 2 * width:
-        raise InvalidInputError(
-            f"means: expected at least {2 * width} rows, two windows, after the start, got {n_rows}"
-        )
+        required = f"{2 * width} rows, two windows, after the start"
+        raise InvalidInputError(f"means: expected at least {required}, got {n_rows}")
     averages = _moving_averages(estimates[first:].reshape(n_rows, -1), width)
     sizes = np.linalg.norm(averages[width:] - averages[:-width], axis=1)
     best = int(sizes.argmax())
@@ -230,13 +244,3 @@ def _moving_averages(values: FloatArray, width: int) -> FloatArray:
     sums = np.zeros((len(values) + 1, values.shape[1]))
     np.cumsum(values - values[0], axis=0, out=sums[1:])
     return np.asarray((sums[width:] - sums[:-width]) / width)
-
-
-def _check_window(window: int) -> int:
-    try:
-        width = operator.index(window)
-    except TypeError as error:
-        raise InvalidInputError(f"window: expected an integer, got {window!r}") from error
-    if width < 1:
-        raise InvalidInputError(f"window: expected at least one row, got {window!r}")
-    return width

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from limpet._validation import check_int, check_positive
 from limpet.exceptions import InvalidInputError
 from limpet.metrics._validation import FloatArray, check_scores
+from limpet.metrics.roc_auc import last_of_equal
 
 HIT_WEIGHT, FALSE_ALARM_WEIGHT, MISS_WEIGHT = 1.0, 0.11, 1.0  # A_TP, −A_FP, −A_FN of the standard profile
 MAX_PENALTY_DISTANCE_WINDOWS = 3.0  # at so many window lengths after a window, a false alarm costs the maximum
@@ -133,11 +134,9 @@ def nab_score(
     """
     curve = hit_curve(levels, labels, first_scored_rows)
     n_windows = -curve.utility[0] / MISS_WEIGHT
-    return (
-        float(100.0 * (curve.utility.max() + MISS_WEIGHT * n_windows) / ((HIT_WEIGHT + MISS_WEIGHT) * n_windows))
-        if n_windows
-        else np.nan
-    )
+    if not n_windows:
+        return np.nan
+    return float(100.0 * (curve.utility.max() + MISS_WEIGHT * n_windows) / ((HIT_WEIGHT + MISS_WEIGHT) * n_windows))
 
 
 def detection_auc(
@@ -164,10 +163,9 @@ def hit_curve(
 ) -> HitCurve:
     """Return false alarms, windows hit and NAB's sum for each threshold."""
     if not levels or not len(levels) == len(labels) == len(first_scored_rows):
-        lengths = f"{len(levels)}, {len(labels)} and {len(first_scored_rows)}"
-        raise InvalidInputError(
-            f"levels, labels, first_scored_rows: expected equally many, at least one, got {lengths}"
-        )
+        received = f"{len(levels)}, {len(labels)} and {len(first_scored_rows)}"
+        names = "levels, labels, first_scored_rows"
+        raise InvalidInputError(f"{names}: expected equally many, at least one, got {received}")
     level, window, utility = _concatenate_series(levels, labels, first_scored_rows)
     n_rows, n_windows = len(level), int(window.max(initial=-1)) + 1
     flagged = np.argsort(-level, kind="stable")[: n_rows - int(np.isnan(level).sum())]  # NaN comes last
@@ -179,9 +177,7 @@ def hit_curve(
         best = np.maximum.accumulate(utility[rows])
         gain[rows] = np.diff(best, prepend=-MISS_WEIGHT)
         hit[rows[:1]] = 1.0
-    last = np.flatnonzero(
-        np.append(level[1:] != level[:-1], True)[: len(level)]
-    )  # rows of equal level share a threshold
+    last = last_of_equal(level)  # rows of equal level share a threshold
     start = np.zeros(1)
     return HitCurve(
         np.concatenate([start, 1000.0 / n_rows * np.cumsum(window < 0)[last]]),
@@ -191,11 +187,7 @@ def hit_curve(
 
 
 def find_windows(labels: npt.ArrayLike) -> list[tuple[int, int]]:
-    """Return the first and the last row of each run of ones.
-
-    >>> find_windows([0, 1, 1, 0, 1])
-    [(1, 2), (4, 4)]
-    """
+    """Return the first and the last row of each run of ones."""
     edges = np.diff(np.asarray(labels) != 0, prepend=False, append=False)
     return [(int(a), int(b) - 1) for a, b in np.flatnonzero(edges).reshape(-1, 2)]
 
@@ -217,9 +209,8 @@ def _concatenate_series(
             inside, behind = np.arange(a, b + 1), np.arange(b + 1, len(level))
             utility[inside] = HIT_WEIGHT * _sigmoid((inside - b - 1) / (b - a + 1)) / _sigmoid(np.array(-1.0))
             position = (behind - b) / max(b - a, 1)
-            utility[behind] = FALSE_ALARM_WEIGHT * np.where(
-                position < MAX_PENALTY_DISTANCE_WINDOWS, _sigmoid(position), -1.0
-            )
+            cost = np.where(position < MAX_PENALTY_DISTANCE_WINDOWS, _sigmoid(position), -1.0)
+            utility[behind] = FALSE_ALARM_WEIGHT * cost
             if b >= first:
                 window[inside] = n_windows
                 n_windows += 1

@@ -44,7 +44,7 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     positives, negatives = _split_by_label(scores, labels)
     if not len(positives) or not len(negatives):
         return float("nan")
-    return float(_count_ranked_above(positives, np.sort(negatives)).mean() / len(negatives))
+    return float(count_ranked_above(positives, np.sort(negatives)).mean() / len(negatives))
 
 
 def roc_auc_interval(
@@ -104,21 +104,14 @@ def roc_auc_interval(
 
 
 def number_runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the number of the run of adjacent anomalies of each anomaly.
-
-    >>> number_runs([0, 1, 1, 0, 0, 1])
-    array([0, 0, 1])
-    """
+    """Return the number of the run of adjacent anomalies of each anomaly."""
     rows = np.flatnonzero(np.asarray(labels))
     return np.cumsum(np.diff(rows, prepend=rows[:1]) > 1)
 
 
 def _group_wins(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct rows of the wins, summed over restarts, and counts.
-
-    In one restart, the total of a normal row determines the anomalies that it loses against, so that rows are
-    identified by these totals.
-    """
+    """Return the distinct rows of the wins, summed over restarts, and counts."""
+    # In one restart, the total of a normal row determines the anomalies that it loses against: it identifies the row.
     codes = np.zeros(len(wins[0]), dtype=np.int64)
     for restart in wins:
         totals = restart.sum(axis=1, dtype=np.int64)
@@ -142,8 +135,13 @@ def _split_by_label(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Float
     return ranked[label == 1], ranked[label == 0]
 
 
-def _count_ranked_above(positives: FloatArray, ordered_negatives: FloatArray) -> FloatArray:
-    """Return how many normal rows each anomaly ranks above, with ties counting half."""
-    below = np.searchsorted(ordered_negatives, positives, "left")
-    not_above = np.searchsorted(ordered_negatives, positives, "right")
+def count_ranked_above(scores: FloatArray, sorted_others: FloatArray) -> FloatArray:
+    """Return how many of the others each score ranks above, with ties counting half."""
+    below = np.searchsorted(sorted_others, scores, "left")
+    not_above = np.searchsorted(sorted_others, scores, "right")
     return np.asarray((below + not_above) / 2.0)
+
+
+def last_of_equal(sorted_scores: FloatArray) -> npt.NDArray[np.int64]:
+    """Return the last index of each run of equal scores."""
+    return np.flatnonzero(np.append(sorted_scores[1:] != sorted_scores[:-1], True)[: len(sorted_scores)])
