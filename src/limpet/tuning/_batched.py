@@ -33,20 +33,13 @@ def evaluate_all(
 ) -> list[float | FailedRun]:
     """Return the value of the objective, or the error, for each setting."""
     learners = [run_safely(make, setting, restart) for setting in settings]
-    batchable = {index: learner for index, learner in enumerate(learners) if can_batch(learner)}
-    traces = dict(zip(batchable, run_batched(list(batchable.values()), stream.y[: objective.stop]), strict=True))
-    results: list[float | FailedRun] = []
-    for index, learner in enumerate(learners):
-        if isinstance(learner, FailedRun):
-            results.append(learner)
-        elif index not in traces:
-            results.append(run_safely(objective, learner, stream))
-        else:
-            trace = traces[index]
-            results.append(
-                trace if isinstance(trace, FailedRun) else run_safely(objective.evaluate_trace, trace, stream)
-            )
-    return results
+    traces = iter(run_batched([learner for learner in learners if can_batch(learner)], stream.y[: objective.stop]))
+    return [
+        run_safely(objective.evaluate_trace, next(traces), stream)
+        if can_batch(learner)
+        else run_safely(objective, learner, stream)
+        for learner in learners
+    ]
 
 
 def can_batch(learner: object) -> TypeGuard[StochasticApproximation]:
@@ -59,10 +52,7 @@ def can_batch(learner: object) -> TypeGuard[StochasticApproximation]:
 
 
 def process_all(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
-    """Return what `process` of each of these new learners returns, to the bit.
-
-    Batched if they share their kernels.
-    """
+    """Return what `process` of each of these new learners returns, to the bit."""
     return [unwrap(trace) for trace in run_batched(learners, points)]
 
 
@@ -77,18 +67,17 @@ def run_batched(learners: Sequence[StochasticApproximation], points: Vector) -> 
         second: Iterator[Trace | FailedRun] = iter(_run_in_lanes(runnable, np.ascontiguousarray(rest, np.float64)))
     else:
         second = (run_safely(learner.process, rest) for learner in runnable)
-    return [trace if isinstance(trace, FailedRun) else _concatenate(trace, next(second)) for trace in first]
+    return [trace if isinstance(trace, FailedRun) else run_safely(_concatenate, trace, next(second)) for trace in first]
 
 
 def share_kernels(learners: Sequence[StochasticApproximation]) -> bool:
     """Return whether the learners are initialized and differ only in numbers."""
-    engines = [learner._engine for learner in learners]
-    if not all(isinstance(engine, PlainEngine) and engine.started for engine in engines):
-        return False
-    kernel_configs = {
-        (e.functions, e.norm, e.rule, len(e.buffer.settings)) for e in engines if isinstance(e, PlainEngine)
+    configs = {
+        (e.functions, e.norm, e.rule, len(e.buffer.settings)) if isinstance(e, PlainEngine) and e.started else None
+        for e in (learner._engine for learner in learners)
     }
-    return len(kernel_configs) == 1 and next(iter(kernel_configs))[0].lane_kernels is not None
+    config = configs.pop() if len(configs) == 1 else None
+    return config is not None and config[0].lane_kernels is not None
 
 
 def _run_in_lanes(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
@@ -113,6 +102,5 @@ def _run_in_lanes(learners: Sequence[StochasticApproximation], points: Vector) -
     return [Trace(*result) for result in zip(scores, outcomes, strict=True)]
 
 
-def _concatenate(first: Trace, second: Trace | FailedRun) -> Trace | FailedRun:
-    """Concatenate two traces, unless the second is an error."""
-    return second if isinstance(second, FailedRun) else concatenate([first, second])
+def _concatenate(*traces: Trace) -> Trace:
+    return concatenate(traces)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from limpet._format import truncate
 from limpet._parallel import n_threads
-from limpet._validation import check_int
+from limpet._validation import check_int, invalid_param_error
 from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError, LimpetError, LimpetWarning
-from limpet.tuning._validation import check_function, short_repr, to_list, to_value
 
-Params = ParamSpec("Params")
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 FloatArray = npt.NDArray[np.float64]
@@ -31,24 +30,22 @@ class FailedRun:
     error: BaseException
 
 
-def run_safely(function: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs) -> Result | FailedRun:
-    """Call a function and return its result, or its error.
+def run_safely(function: Callable[..., Result], argument: Any, *others: Any) -> Result | FailedRun:
+    """Call a function and return its result or its error; a failed argument is returned.
 
     >>> run_safely(int, "3"), run_safely(int, "three").error
     (3, ValueError("invalid literal for int() with base 10: 'three'"))
     """
+    if isinstance(argument, FailedRun):
+        return argument
     try:
-        return function(*args, **kwargs)
+        return function(argument, *others)
     except BaseException as error:  # raised later, in the order of the runs
         return FailedRun(error)
 
 
 def unwrap(result: Result | FailedRun) -> Result:
-    """Return a result, or raise its error.
-
-    >>> unwrap(run_safely(int, "3"))
-    3
-    """
+    """Return a result, or raise its error."""
     if isinstance(result, FailedRun):
         raise result.error
     return result
@@ -120,10 +117,10 @@ def sweep(
     """
     check_function("evaluate", evaluate, "(setting, stream, restart) → number")
 
-    def evaluate_single(group: Sequence[Any], stream: Item, restart: int) -> list[npt.ArrayLike | FailedRun]:
+    def evaluate_group(group: Sequence[Any], stream: Item, restart: int) -> list[npt.ArrayLike | FailedRun]:
         return [run_safely(evaluate, setting, stream, restart) for setting in group]
 
-    return sweep_in_groups(settings, streams, evaluate_single, 1, restarts=restarts, workers=workers, progress=progress)
+    return sweep_in_groups(settings, streams, evaluate_group, 1, restarts=restarts, workers=workers, progress=progress)
 
 
 def sweep_in_groups(
@@ -136,13 +133,9 @@ def sweep_in_groups(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SweepResult:
-    """Run a sweep whose `evaluate` takes `size` settings at once.
-
-    It returns a value or an error for each of them.
-
-    Otherwise like `sweep`: of several errors, the one that a sweep of single settings would meet first is raised, and
-    `progress` is called once for each setting, stream and restart.
-    """
+    """Run a sweep whose `evaluate` takes `size` settings and returns a value or an error for each of them."""
+    # As in a sweep of single settings, the error that it would meet first is raised, and `progress` is called once for
+    # each setting, stream and restart.
     settings, streams = to_list("settings", settings), to_list("streams", streams)
     if progress is not None:
         check_function("progress", progress, "(done, total)")
@@ -157,8 +150,7 @@ def sweep_in_groups(
     first_error: BaseException | None = None
 
     def evaluate_group(g: int, i: int, r: int) -> list[FloatArray | FailedRun]:
-        raw_values = evaluate(groups[g][: n_wanted[g]], streams[i], r)
-        return [each if isinstance(each, FailedRun) else run_safely(to_value, each) for each in raw_values]
+        return [run_safely(to_value, result) for result in evaluate(groups[g][: n_wanted[g]], streams[i], r)]
 
     with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore", LimpetWarning)
@@ -185,8 +177,10 @@ def sweep_in_groups(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    shape = _common_shape(list(results.values()))
-    values = np.full((len(settings), len(streams), restarts, *shape), np.nan)
+    shapes = {value.shape for value in results.values() if value is not None}
+    if len(shapes) > 1:
+        raise InvalidInputError(f"evaluate: must always return the same shape, got {sorted(shapes)}.")
+    values = np.full((len(settings), len(streams), restarts, *next(iter(shapes), ())), np.nan)
     for index, value in results.items():
         if value is not None and index[0] not in cannot_run:
             values[index] = value
@@ -194,16 +188,46 @@ def sweep_in_groups(
 
 
 def describe_stream(stream: object, index: int) -> str:
-    """Return the index of a stream and, if it has one, its name.
-
-    >>> describe_stream(Stream([1.0, 2.0], name="flow"), 3)
-    "streams[3] 'flow'"
-    """
+    """Return the index of a stream and, if it has one, its name."""
     return f"streams[{index}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{index}]"
 
 
-def _common_shape(results: Sequence[FloatArray | None]) -> tuple[int, ...]:
-    shapes = {value.shape for value in results if value is not None}
-    if len(shapes) > 1:
-        raise InvalidInputError(f"evaluate: must always return the same shape, got {sorted(shapes)}.")
-    return shapes.pop() if shapes else ()
+# Arguments, and the results of evaluations
+
+
+def to_list(name: str, values: Any) -> list[Any]:
+    """Return the members of a list, tuple, array or generator; a single stream is a list of one."""
+    if isinstance(values, Stream):
+        return [values]
+    if isinstance(values, str | bytes | Mapping):
+        raise invalid_param_error(name, "must be a list", values, f"Write [{name[:-1]}] for a single {name[:-1]}.")
+    try:
+        members = iter(values)
+    except TypeError:
+        raise invalid_param_error(name, "must be a list", values) from None
+    items = list(members)
+    if not items:
+        raise InvalidInputError(f"{name}: must have at least one {name[:-1]}, got none.")
+    return items
+
+
+def to_value(result: Any) -> FloatArray:
+    """Return the result of an evaluation as an array."""
+    try:
+        value = np.asarray(result)
+    except ValueError:  # rows of unequal length
+        value = np.asarray(None)
+    if value.dtype.kind not in "biuf":
+        raise invalid_param_error("evaluate", "must return a number or an array of numbers", result)
+    return value.astype(np.float64, copy=False)
+
+
+def check_function(name: str, function: Any, arguments: str) -> None:
+    """Raise an error if a function is not callable."""
+    if not callable(function):
+        raise invalid_param_error(name, f"must be a function {arguments}", function)
+
+
+def short_repr(value: Any) -> str:
+    """Return the representation of a value, truncated for an error message."""
+    return truncate(repr(value), 200)

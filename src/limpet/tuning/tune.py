@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from limpet._validation import check_int
+from limpet._validation import check_int, invalid_param_error
 from limpet.datasets import Stream
-from limpet.exceptions import InvalidInputError
+from limpet.exceptions import InvalidInputError, InvalidTypeError
 from limpet.learners import Learner
 from limpet.tuning._batched import BATCH_THRESHOLD_POINTS, GRID_CHUNK_LEARNERS, evaluate_all
-from limpet.tuning._validation import check_learner, check_objective, check_seeds, short_repr, to_settings, to_streams
 from limpet.tuning.grid import Setting
 from limpet.tuning.objectives import Objective, is_trace_objective
-from limpet.tuning.sweep import SweepResult, describe_stream, sweep, sweep_in_groups
+from limpet.tuning.sweep import SweepResult, describe_stream, short_repr, sweep, sweep_in_groups, to_list
 
 
 def select_best(values: npt.ArrayLike, maximize: bool = True) -> int:
@@ -42,10 +42,8 @@ def select_best(values: npt.ArrayLike, maximize: bool = True) -> int:
     try:
         table = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        received = type(values).__name__
-        raise InvalidInputError(
-            f"values: must be an array of numbers, as in sweep(…).values, got {received}."
-        ) from error
+        constraint = "must be an array of numbers, as in sweep(…).values"
+        raise InvalidInputError(f"values: {constraint}, got {type(values).__name__}.") from error
     if not isinstance(maximize, bool | np.bool_):
         raise InvalidInputError(f"maximize: must be True or False, got {maximize!r}.")
     if table.ndim == 0 or not table.size:
@@ -105,12 +103,12 @@ def tune(
     >>> best.setting["gamma"]
     3.0
     """
-    check_learner(learner)
-    settings, streams = to_settings(settings), to_streams(streams)
-    check_objective(objective)
+    _check_learner(learner)
+    settings, streams = _to_settings(settings), _to_streams(streams)
+    _check_objective(objective)
     has_restarts = check_int("restarts", restarts, 1) > 1
     if has_restarts:
-        check_seeds(learner, settings)
+        _check_seeds(learner, settings)
 
     def make(setting: Setting, restart: int) -> Learner:
         return learner(**setting, **({"seed": restart} if has_restarts else {}))
@@ -142,4 +140,76 @@ def _explain_no_best(result: SweepResult, streams: list[Stream]) -> str:
     return (
         f"No setting has a value on {missing.sum()} of {len(streams)} streams, such as "
         f"{describe_stream(streams[first], first)}. The rows that the objective scores need changes or anomalies."
+    )
+
+
+# Arguments
+
+
+def _to_settings(settings: Iterable[Setting]) -> list[Setting]:
+    """Return the settings of a learner, each a dict."""
+    if isinstance(settings, Mapping):
+        received = f"the dict {short_repr(settings)}"
+        raise InvalidInputError(f"settings: must be a list of dicts, got {received}. Write grid(…) or [setting].")
+    items = to_list("settings", settings)
+    for index, setting in enumerate(items):
+        if not isinstance(setting, Mapping):
+            received = f"{short_repr(setting)} at index {index}"
+            raise InvalidInputError(f"settings: must be dicts, got {received}. Use grid(gamma=[1.0, 3.0]).")
+    return items
+
+
+def _to_streams(streams: Iterable[Stream] | Stream) -> list[Stream]:
+    """Return the streams to tune on, each a Stream."""
+    received, items = type(streams).__name__, list[Any]()
+    if not isinstance(streams, str | Mapping) and isinstance(streams, Iterable | Stream):
+        items = to_list("streams", streams)
+        invalid = next((index for index, item in enumerate(items) if not isinstance(item, Stream)), None)
+        if invalid is None:
+            return items
+        if not hasattr(streams, "__array__"):  # a list of arrays, not an array or a dataframe
+            received = f"{type(items[invalid]).__name__} at index {invalid}"
+    advice = "Build a stream from data with Stream(y, change_points=[…]) or Stream(y, labels=…)."
+    raise InvalidInputError(f"streams: must be a list of Stream, got {received}. {advice}")
+
+
+def _check_learner(learner: Any) -> None:
+    """Raise an error if `learner` does not make learners: an instance, a name."""
+    if isinstance(learner, Learner):
+        received, advice = f"the learner {short_repr(learner)}", f"Pass {type(learner).__name__}, and its arguments"
+        raise InvalidInputError(f"learner: must be a class or a function, got {received}. {advice} as settings.")
+    if not callable(learner):
+        constraint = "must be a class such as SRA, or a function that makes a learner from a setting"
+        raise invalid_param_error("learner", constraint, learner)
+
+
+def _check_objective(objective: Any) -> None:
+    """Raise an error if an objective is not callable or has no `maximize`."""
+    if isinstance(objective, type):
+        name = objective.__name__
+        raise InvalidInputError(f"objective: must be an object, got the class {name}. Write {name}(…).")
+    if not callable(objective) or not isinstance(getattr(objective, "maximize", None), bool | np.bool_):
+        examples = "BenefitAUC(tolerance), MeanError(), LabelAUC()"
+        constraint = f"must be {examples}, or an object with `maximize`, True or False, and __call__(learner, stream)"
+        raise invalid_param_error("objective", constraint, objective)
+
+
+def _check_seeds(learner: Callable[..., Any], settings: Iterable[Setting]) -> None:
+    """Raise an error if restarts would all be the same, or if a setting has a seed."""
+    if not _accepts_seed(learner):
+        raise InvalidTypeError(f"learner: must accept seed=, or all restarts would be the same, got {learner!r}.")
+    if any("seed" in setting for setting in settings):
+        raise InvalidInputError("settings: must not have a seed if restarts > 1, got one. Each restart is a seed.")
+
+
+def _accepts_seed(learner: Callable[..., Any]) -> bool:
+    """Return whether a function accepts `seed`; True if it has no signature."""
+    try:
+        parameters = inspect.signature(learner).parameters.values()
+    except (TypeError, ValueError):  # implemented in C
+        return True
+    return any(
+        parameter.kind is parameter.VAR_KEYWORD
+        or (parameter.name == "seed" and parameter.kind is not parameter.POSITIONAL_ONLY)
+        for parameter in parameters
     )
