@@ -22,11 +22,6 @@ MIN_VARIANCE = 1e-18  # in standardized units
 MEAN, VARIANCE, COVARIANCE, LAST_VALUE, VALUES_PER_VARIABLE = 0, 1, 2, 3, 4
 
 
-def ar1_fields(d: int) -> dict[str, tuple[int, ...]]:
-    """Return the fields of theta."""
-    return {"ar1": (VALUES_PER_VARIABLE * d + 1,)}
-
-
 @dataclass(frozen=True, eq=False)
 class ResidualModel:
     """Compiled functions of a prediction from previous points."""
@@ -38,14 +33,11 @@ class ResidualModel:
     """(theta, point, out, work): the residual; NaN where a coordinate is missing."""
 
     compute_isolated_residual: Callable[..., Any]
-    """(theta, point, out): the same for a point with unknown predecessors, by their expectation."""
+    """(theta, point, out, work): the same for a point with unknown predecessors, by their expectation."""
 
-    learn: Callable[..., Any]
-    """(theta, point, rejected, work): right after `compute_residual`; rejected points are predecessors too. Whether it
-    is learned from is decided by the model."""
-
-    observe_only: Callable[..., Any]
-    """(theta, point, work): the same for a point that is not learned from."""
+    observe: Callable[..., Any]
+    """(theta, point, rejected, without_learning, work): right after `compute_residual`; every point is a predecessor.
+    Whether a rejected one is learned from is decided by the model."""
 
     tick: Callable[..., Any]
     """(theta): count an invalid point."""
@@ -80,7 +72,7 @@ def make_ar1(layout: Layout, d: int) -> ResidualModel:
             out[i] = point[i] - mean - estimate_phi(theta, base) * (theta[base + LAST_VALUE] - mean)
 
     @kernel
-    def compute_isolated_residual(theta: Vector, point: Vector, out: Vector) -> None:
+    def compute_isolated_residual(theta: Vector, point: Vector, out: Vector, work: Vector) -> None:
         """Take φ times the deviation of the point as that of its predecessor."""
         for i in range(d):
             base = offset + VALUES_PER_VARIABLE * i
@@ -88,7 +80,7 @@ def make_ar1(layout: Layout, d: int) -> ResidualModel:
             out[i] = (1.0 - phi * phi) * (point[i] - theta[base + MEAN])
 
     @kernel
-    def learn(theta: Vector, point: Vector, rejected: bool, work: Vector) -> None:
+    def observe(theta: Vector, point: Vector, rejected: bool, without_learning: bool, work: Vector) -> None:
         count = offset + VALUES_PER_VARIABLE * d
         if not rejected:
             theta[count] += 1.0
@@ -106,11 +98,7 @@ def make_ar1(layout: Layout, d: int) -> ResidualModel:
                 theta[base + COVARIANCE] += step * (delta * before - theta[base + COVARIANCE])
             theta[base + LAST_VALUE] = point[i]
 
-    @kernel
-    def observe_only(theta: Vector, point: Vector, work: Vector) -> None:
-        learn(theta, point, True, work)
-
-    return ResidualModel(noop_deseason, compute_residual, compute_isolated_residual, learn, observe_only, noop_tick, 0)
+    return ResidualModel(noop_deseason, compute_residual, compute_isolated_residual, observe, noop_tick, 0)
 
 
 def reset_ar1(state: Vector, mean: Vector, variance: Vector) -> None:
@@ -139,12 +127,8 @@ def init_ar1(state: Vector, points: Vector, inliers: BoolArray, i: int, residual
         before = deviation
     variance = maximum(variance / maximum(count, 1.0), MIN_VARIANCE)
     covariance /= maximum(n - 1.0, 1.0)
-    state[base + MEAN], state[base + LAST_VALUE], state[base + VARIANCE], state[base + COVARIANCE] = (
-        mean,
-        mean,
-        variance,
-        covariance,
-    )
+    state[base + MEAN], state[base + LAST_VALUE] = mean, mean
+    state[base + VARIANCE], state[base + COVARIANCE] = variance, covariance
     phi = covariance / variance
     phi = 1.0 if phi > 1.0 else maximum(phi, -1.0)
     before = 0.0

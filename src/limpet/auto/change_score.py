@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from limpet._jit.compile import kernel
@@ -22,44 +21,26 @@ from limpet.models._standardization import median_mad
 
 SLOW_STEP_SIZE, FAST_STEP_SIZE = 0.01, 0.1
 MAX_UPDATE_SD = 2.0  # standard deviations
-FAR_THRESHOLD_SD, MIN_FAR_COUNT, FAR_COUNT_LEAK = (
-    4.0,
-    3.0,
-    0.5,
-)  # a far point counts once the leaky count of far points reaches the minimum
-RESTART_STREAK_POINTS, RESTART_COUNT_POINTS = (
-    64.0,
-    10.0,
-)  # after this many consecutive far points the slow mean restarts, with this effective sample size
+# A far point counts once the leaky count of far points reaches the minimum. After a streak of them the slow mean
+# restarts, with this effective sample size.
+FAR_THRESHOLD_SD, MIN_FAR_COUNT, FAR_COUNT_LEAK = 4.0, 3.0, 0.5
+RESTART_STREAK_POINTS, RESTART_COUNT_POINTS = 64.0, 10.0
 SHORT_AVERAGE_STEP, LONG_AVERAGE_STEP = 0.1, 0.0075
 MIN_RELATIVE_VARIANCE = 0.05  # initial variance, relative to the squared spread
 MIN_VARIANCE = 1e-18  # in standardized units
 QUANTILE_80_OF_NORMAL = 1.2816  # of |x|
 
+# state = for each coordinate these values, then the two averages
 MEAN, VARIANCE, COUNT, FAR_COUNT, FAR_STREAK, LEVEL, SPREAD, VALUES_PER_VARIABLE = range(8)
 
 
-def change_score_fields(d: int) -> dict[str, tuple[int, ...]]:
-    """Return the fields of theta: numbers per coordinate, and the two averages."""
-    return {"change_score": (VALUES_PER_VARIABLE * d + 2,)}
-
-
-@dataclass(frozen=True, eq=False)
-class ChangeScore:
-    """The compiled function."""
-
-    learn: Callable[..., Any]
-    """(theta, point) → the score, after the point."""
-
-
-def make_change_score_kernel(layout: Layout, d: int) -> ChangeScore:
-    """Return the kernel for a layout of theta."""
+def make_change_score_kernel(layout: Layout, d: int) -> Callable[..., Any]:
+    """Return the kernel for a layout of theta: (theta, point) → the score, after the point."""
     offset = layout.offset("change_score")
     averages = offset + VALUES_PER_VARIABLE * d
 
     @kernel
     def update_variable(theta: Vector, base: int, x: float) -> None:
-        """Update one coordinate."""
         deviation = math.sqrt(theta[base + VARIANCE])
         z = (x - theta[base + MEAN]) / deviation
         if abs(z) > FAR_THRESHOLD_SD:
@@ -95,7 +76,7 @@ def make_change_score_kernel(layout: Layout, d: int) -> ChangeScore:
         theta[averages + 1] += LONG_AVERAGE_STEP * (distance - theta[averages + 1])
         return 0.5 * (theta[averages] + theta[averages + 1])
 
-    return ChangeScore(learn)
+    return learn
 
 
 @kernel
@@ -117,6 +98,5 @@ def init_change_score(state: Vector, points: Vector, i: int, values: Vector) -> 
         if abs(points[t, i] - center) <= max_distance:
             variance += (points[t, i] - mean) * (points[t, i] - mean)
     state[base + COUNT], state[base + MEAN] = n_inliers, mean
-    state[base + VARIANCE] = maximum(
-        variance / n_inliers, maximum(MIN_RELATIVE_VARIANCE * spread * spread, MIN_VARIANCE)
-    )
+    min_variance = maximum(MIN_RELATIVE_VARIANCE * spread * spread, MIN_VARIANCE)
+    state[base + VARIANCE] = maximum(variance / n_inliers, min_variance)

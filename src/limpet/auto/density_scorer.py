@@ -62,11 +62,8 @@ class DensityScorer:
 @cache
 def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
     """Return a scorer with a core of K components in d dimensions."""
-    component, core, outlier_mixture = (
-        COMPONENT_BY_COVARIANCE[covariance],
-        standardized_mixture_kernels(covariance, K, d),
-        standardized_mixture_kernels(covariance, 1, d),
-    )
+    component, core = COMPONENT_BY_COVARIANCE[covariance], standardized_mixture_kernels(covariance, K, d)
+    outlier_mixture = standardized_mixture_kernels(covariance, 1, d)
     layout = Layout({"core": (core.layout.size,), "outliers": (outlier_mixture.layout.size,), "tally": (5,)})
     outlier_offset, tally_offset = layout.offset("outliers"), layout.offset("tally")
     core_work_size, variances_offset = core.work_size, core.work_size + outlier_mixture.work_size
@@ -75,11 +72,8 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
     add_variances, regularize, advance_component = component.add_variances, component.regularize, component.advance
     size = component.n_parameters(d)
     precision_offset, factor_offset, distance_offset = core.precision_offset, core.factor_offset, core.distance_offset
-    outlier_precision_offset, outlier_factor_offset, outlier_distance_offset = (
-        outlier_mixture.precision_offset,
-        outlier_mixture.factor_offset,
-        outlier_mixture.distance_offset,
-    )
+    outlier_precision_offset, outlier_factor_offset = outlier_mixture.precision_offset, outlier_mixture.factor_offset
+    outlier_distance_offset = outlier_mixture.distance_offset
     log_heights = np.array([log_height(o) for o in range(d + 1)])
 
     @kernel
@@ -100,9 +94,8 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
             top += height
             inside += height * density_decay(work[distance_offset + k])
         outlier_work = work[core_work_size:]
-        outside = math.sqrt(outlier_work[outlier_precision_offset]) * density_decay(
-            outlier_work[outlier_distance_offset]
-        )
+        height = math.sqrt(outlier_work[outlier_precision_offset])
+        outside = height * density_decay(outlier_work[outlier_distance_offset])
         share = state[tally_offset + REJECTED_SHARE]
         mixed = (1.0 - share) * inside + share * outside
         log_of_both, log_of_inside, log_of_top = log3(mixed, inside, top)
@@ -111,9 +104,8 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
     @kernel
     def student_log_density(height: float, q: float, observed: int) -> float:
         """Return the log-density of Student's t at the squared distance q."""
-        return height - 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed) * log(
-            1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM)
-        )
+        exponent = 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed)
+        return height - exponent * log(1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM))
 
     @kernel
     def score_from_log_densities(state: Vector, work: Vector, observed: int) -> tuple[float, float]:
@@ -124,9 +116,8 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
             if K > 1:
                 height += log(state[k])
             log_density = student_log_density(height, work[distance_offset + k], observed)
-            top, inside = (
-                (height, log_density) if k == 0 else (log_add_exp(top, height), log_add_exp(inside, log_density))
-            )
+            top = height if k == 0 else log_add_exp(top, height)
+            inside = log_density if k == 0 else log_add_exp(inside, log_density)
         outlier_work = work[core_work_size:]
         height = 0.5 * log(outlier_work[outlier_precision_offset]) + outlier_work[outlier_factor_offset]
         outside = student_log_density(height, outlier_work[outlier_distance_offset], observed)
@@ -153,12 +144,10 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
         step = averaging_step(state[tally_offset + SHARE_COUNT], MIN_CORE_STEP)
         flag = 1.0 if rejected else 0.0
         share = state[tally_offset + REJECTED_SHARE] + step * (flag - state[tally_offset + REJECTED_SHARE])
-        state[tally_offset + REJECTED_SHARE] = (
-            MAX_REJECTED_SHARE if share > MAX_REJECTED_SHARE else maximum(share, MIN_REJECTED_SHARE)
-        )
-        state[tally_offset + RECENT_REJECTED_SHARE] += (flag - state[tally_offset + RECENT_REJECTED_SHARE]) * (
-            1.0 / MAJORITY_WINDOW_POINTS
-        )
+        share = MAX_REJECTED_SHARE if share > MAX_REJECTED_SHARE else maximum(share, MIN_REJECTED_SHARE)
+        state[tally_offset + REJECTED_SHARE] = share
+        recent_share = state[tally_offset + RECENT_REJECTED_SHARE]
+        state[tally_offset + RECENT_REJECTED_SHARE] += (flag - recent_share) * (1.0 / MAJORITY_WINDOW_POINTS)
         if not rejected:
             state[tally_offset + CORE_COUNT] += 1.0
             advance(state, point, hyper, work, averaging_step(state[tally_offset + CORE_COUNT], MIN_CORE_STEP), missing)
@@ -179,10 +168,8 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
         for i in range(1 + size):
             state[i], state[outlier_offset + i] = state[outlier_offset + i], state[i]
         new, old = state[tally_offset + OUTLIER_COUNT], state[tally_offset + CORE_COUNT]
-        state[tally_offset + CORE_COUNT], state[tally_offset + OUTLIER_COUNT] = (
-            (new if new < MAJORITY_WINDOW_POINTS else MAJORITY_WINDOW_POINTS),
-            old,
-        )
+        state[tally_offset + CORE_COUNT] = new if new < MAJORITY_WINDOW_POINTS else MAJORITY_WINDOW_POINTS
+        state[tally_offset + OUTLIER_COUNT] = old
         state[tally_offset + RECENT_REJECTED_SHARE] = 0.0
 
     @kernel
@@ -197,10 +184,8 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
                 advance_component(state, outlier_offset + 1, state, K + k * size, d, state[k] / mass, True)
         for i in range(outlier_offset):
             state[i] = new[i]
-        state[tally_offset + CORE_COUNT], state[tally_offset + OUTLIER_COUNT] = (
-            NEW_CORE_POINTS,
-            state[tally_offset + CORE_COUNT],
-        )
+        state[tally_offset + OUTLIER_COUNT] = state[tally_offset + CORE_COUNT]
+        state[tally_offset + CORE_COUNT] = NEW_CORE_POINTS
         state[tally_offset + RECENT_REJECTED_SHARE] = 0.0
 
     return DensityScorer(layout, variances_offset + d, score, learn, swap_core, replace_core)
@@ -208,12 +193,9 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
 
 def log_height(observed: int) -> float:
     """Return the log-density of Student's t at its mode, for unit scale."""
-    half = 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed)
-    return (
-        math.lgamma(half)
-        - math.lgamma(0.5 * STUDENT_DEGREES_OF_FREEDOM)
-        - 0.5 * observed * math.log(STUDENT_DEGREES_OF_FREEDOM * math.pi)
-    )
+    half, half_degrees = 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed), 0.5 * STUDENT_DEGREES_OF_FREEDOM
+    log_volume = 0.5 * observed * math.log(STUDENT_DEGREES_OF_FREEDOM * math.pi)
+    return math.lgamma(half) - math.lgamma(half_degrees) - log_volume
 
 
 @kernel

@@ -30,17 +30,12 @@ MAX_POINT_GAIN_NATS = 4.0  # bound of the log-likelihood ratio of two experts at
 FIXED_SHARE = 0.002  # of the trust, redistributed at every point
 LEAD_THRESHOLD_NATS = 16.0  # cumulative lead of the fast expert over the slowest …
 MAX_LEAD_STEP_NATS = 2.0  # … with steps of at most this
-REVIEW_INTERVAL_POINTS, MIN_TRUST = (
-    64.0,
-    0.01,
-)  # interval of the check for experts that lost their trust, and its threshold
+REVIEW_INTERVAL_POINTS, MIN_TRUST = 64.0, 0.01  # of the check for experts that lost their trust
 TAKEOVER_COUNT_POINTS = 16.0  # effective sample size of an expert that copied another's estimate
 COUNTER_WRAP_POINTS = 2.0**22  # in 32 bits, 1 can still be added to twice this number
 
 GAUSSIAN_TAIL_SCALE_SQUARED = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
 TAIL_STEP_SIZE = 0.001
-
-ENSEMBLE_FIELDS = ("experts", "counts", "trust", "lead", "tail_scale_squared")
 
 # settings = [ γ² | β if the step is tied to γ by Corollary 1, else 0 | γ² for streams with many outliers: under a large
 # γ a mixture accepts some of them, gets wider, and accepts more ].
@@ -51,13 +46,8 @@ COMMON_REJECTED_SHARE = 0.04  # contamination from which the strict γ applies
 def ensemble_fields(mixture: MixtureKernels, profile: MemoryProfile) -> dict[str, tuple[int, ...]]:
     """Return the fields of theta."""
     n = len(profile.step_sizes)
-    return {
-        "experts": (n, mixture.layout.size),
-        "counts": (n,),
-        "trust": (n,),
-        "lead": (1,),
-        "tail_scale_squared": (1,),
-    }
+    experts = {"experts": (n, mixture.layout.size), "counts": (n,), "trust": (n,)}
+    return {**experts, "lead": (1,), "tail_scale_squared": (1,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,20 +79,11 @@ def make_ensemble_kernels(
     component: Component, mixture: MixtureKernels, layout: Layout, K: int, d: int, profile: MemoryProfile
 ) -> ExpertEnsemble:
     """Return an ensemble of this (prestandardized) mixture for a layout of theta."""
-    step_sizes, n_experts, fast_expert, is_float32 = (
-        profile.step_sizes,
-        len(profile.step_sizes),
-        profile.fast_expert,
-        profile.is_float32,
-    )
-    expert_size, expert_work_size = mixture.layout.size, mixture.work_size
-    experts, counts, trust, lead, tail = (layout.offset(name) for name in ENSEMBLE_FIELDS)
-    weigh, advance, whitened, log_share = (
-        mixture.compute_densities,
-        mixture.advance,
-        mixture.norms["whitened"],
-        mixture.log_coefficient,
-    )
+    step_sizes, fast_expert, is_float32 = profile.step_sizes, profile.fast_expert, profile.is_float32
+    n_experts, expert_size, expert_work_size = len(step_sizes), mixture.layout.size, mixture.work_size
+    experts, counts, trust, lead, tail = map(layout.offset, ensemble_fields(mixture, profile))
+    weigh, advance, whitened = mixture.compute_densities, mixture.advance, mixture.norms["whitened"]
+    log_share = mixture.log_coefficient
     weights, components = mixture.layout.offset("weights"), mixture.layout.offset("components")
     size, add_variances = mixture.layout.fields["components"][1], component.add_variances
     contamination = layout.offset("reinitialization") + CONTAMINATION
@@ -114,9 +95,8 @@ def make_ensemble_kernels(
     def check_rejection(
         theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool
     ) -> tuple[bool, float]:
-        gamma_squared = settings[
-            STRICT_GAMMA_SQUARED if theta[contamination] > COMMON_REJECTED_SHARE else GAMMA_SQUARED
-        ]
+        is_strict = theta[contamination] > COMMON_REJECTED_SHARE
+        gamma_squared = settings[STRICT_GAMMA_SQUARED if is_strict else GAMMA_SQUARED]
         rejecting_trust, distance = 0.0, 0.0
         for e in range(n_experts):
             expert, scratch = theta[experts + e * expert_size :], work[e * expert_work_size :]
@@ -124,16 +104,14 @@ def make_ensemble_kernels(
             q = whitened(expert, point, settings, scratch, missing)
             distance += theta[trust + e] * q
             rejecting_trust += theta[trust + e] if q > gamma_squared else 0.0
-        store_lanes(
-            work, losses, load_lanes_unaligned(work, losses) - log_share * log(load_lanes_unaligned(work, gains))
-        )
+        log_gains = log(load_lanes_unaligned(work, gains))
+        store_lanes(work, losses, load_lanes_unaligned(work, losses) - log_share * log_gains)
         seen = distance if distance < gamma_squared else gamma_squared
         theta[tail] += TAIL_STEP_SIZE * (seen * (2.0 / d) - theta[tail])
         return rejecting_trust > 0.5, distance
 
     @kernel
     def best_expert(theta: Vector) -> int:
-        """Return the expert with the most trust."""
         best = 0
         for e in range(1, n_experts):
             best = e if theta[trust + e] > theta[trust + best] else best
@@ -158,7 +136,8 @@ def make_ensemble_kernels(
     @kernel
     def tied_step(theta: Vector, settings: Vector) -> float:
         """Return ρ = β·exp(−γ²/M²)/(2γ), with γ in sd and M estimated from the stream."""
-        rho = settings[BETA] * exp(-settings[GAMMA_SQUARED] / theta[tail]) / (2.0 * math.sqrt(settings[GAMMA_SQUARED]))
+        gamma_squared = settings[GAMMA_SQUARED]
+        rho = settings[BETA] * exp(-gamma_squared / theta[tail]) / (2.0 * math.sqrt(gamma_squared))
         return rho if rho < 1.0 else 1.0
 
     @kernel
@@ -195,10 +174,7 @@ def make_ensemble_kernels(
 
     @kernel
     def compute_means(theta: Vector, out: Vector) -> None:
-        """Write the means.
-
-        Factors 1.0 force 64 bits: the same from compiled code and from Python.
-        """
+        # Factors 1.0 force 64 bits: the same from compiled code and from Python.
         for k in range(K):
             mass = 0.0
             for e in range(n_experts):

@@ -15,15 +15,15 @@ import numpy as np
 
 from limpet._jit.compile import jit_entry_point, source_fingerprint
 from limpet.auto import ar1, density_scorer, reinitialization
-from limpet.auto.ar1 import ar1_fields, init_ar1
-from limpet.auto.change_score import change_score_fields, init_change_score
+from limpet.auto.ar1 import init_ar1
+from limpet.auto.change_score import init_change_score
 from limpet.auto.expert_ensemble import GAUSSIAN_TAIL_SCALE_SQUARED
 from limpet.auto.seasonal_ar import init_regression, init_seasonal
 from limpet.auto.step_kernel import AutoKernels
 from limpet.core.state import Vector
 from limpet.core.threshold import gamma_for_rate
 from limpet.models._initialization import INIT_CHUNK_VALUES, fit_mixtures
-from limpet.models._outlier_screening import MAX_SPREADS, standardize_and_screen
+from limpet.models._outlier_screening import MAX_SPREADS, StandardizedStart, standardize_and_screen
 from limpet.models.components.base import Component
 
 # A mixture is fitted to tens of points, of which a fifth may be outliers: first a trimmed fit, which is too narrow
@@ -73,10 +73,9 @@ def match_component_order(component: Component, old: Vector, new: Vector, K: int
     for part in before:
         component.add_variances(part, 0, d, variances, 1.0 / K)
     positions = [(part[:, :d] - part[:, :d].mean(axis=0)) / np.sqrt(variances) for part in (before, after)]
-    order = min(
-        permutations(range(K)), key=lambda order: float(np.sum((positions[0] - positions[1][list(order)]) ** 2))
-    )
-    return np.concatenate([new[:K][list(order)], after[list(order)].reshape(-1)])
+    orders = map(list, permutations(range(K)))
+    order = min(orders, key=lambda order: float(np.sum((positions[0] - positions[1][order]) ** 2)))
+    return np.concatenate([new[:K][order], after[order].reshape(-1)])
 
 
 INLIER_THRESHOLD_SD = 8.0  # from the median, within which a point is an inlier: tails included
@@ -89,37 +88,19 @@ def init_auto(kernels: AutoKernels, points: Vector, theta: Vector, seed: int) ->
 
     A row of NaN only advances the season.
     """
-    if not kernels.lags:
-        init_auto_batch(kernels, points[None], theta[None], seed)
-        return
-    layout = kernels.layout
-    sample = standardize_and_screen(points[None])
-    theta[:] = 0.0
-    write_standardization(kernels, theta[None], sample.reference, sample.scale, sample.log_scale)
-    (rows,) = sample.points
-    if kernels.season:
-        rows = init_seasonal(layout, theta, rows, kernels.season)
-    present = ~np.isnan(rows).all(axis=1)
-    residuals = init_regression(layout, theta, rows, kernels.lags)[present]
-    init_from_standardized(kernels, theta[None], rows[present][None], seed, residuals[None])
+    init_auto_batch(kernels, points[None], theta[None], seed)
 
 
 def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: int) -> None:
     """Fill each row of thetas (m, size) from its first points (m, n, d)."""
     m, n, d = points.shape
-    if kernels.lags:
-        for sample, theta in zip(points, thetas, strict=True):
-            init_auto(kernels, sample, theta, seed)
-        return
-    chunk_streams = 1 + INIT_CHUNK_VALUES // (n * d)
+    chunk_streams = 1 if kernels.lags else 1 + INIT_CHUNK_VALUES // (n * d)
     for first in range(0, m, chunk_streams):
-        sample, theta = (
-            standardize_and_screen(points[first : first + chunk_streams]),
-            thetas[first : first + chunk_streams],
-        )
-        theta[:] = 0.0
-        write_standardization(kernels, theta, sample.reference, sample.scale, sample.log_scale)
-        init_from_standardized(kernels, theta, sample.points, seed)
+        theta, residuals = thetas[first : first + chunk_streams], None
+        scaled = write_standardization(kernels, points[first : first + chunk_streams], theta)
+        if kernels.lags:
+            scaled, residuals = init_dependence(kernels, scaled[0], theta[0])
+        init_from_standardized(kernels, theta, scaled, seed, residuals)
 
 
 def view_field(kernels: AutoKernels, theta: Vector, name: str) -> Vector:
@@ -128,94 +109,76 @@ def view_field(kernels: AutoKernels, theta: Vector, name: str) -> Vector:
     return theta[:, offset : offset + int(np.prod(kernels.layout.fields[name]))]
 
 
-def write_standardization(
-    kernels: AutoKernels, theta: Vector, reference: Vector, scale: Vector, log_scale: Any
-) -> None:
-    """Write location and scale."""
-    (
-        view_field(kernels, theta, "reference").view(np.float64)[:],
-        view_field(kernels, theta, "scale").view(np.float64)[:],
-    ) = (
-        reference,
-        scale,
-    )
+def write_standardization(kernels: AutoKernels, points: Vector, theta: Vector) -> Vector:
+    """Write location and scale, clear everything else; return the standardized points."""
+    sample = standardize_and_screen(points)
+    theta[:] = 0.0
+    view_field(kernels, theta, "reference").view(np.float64)[:] = sample.reference
+    view_field(kernels, theta, "scale").view(np.float64)[:] = sample.scale
     if kernels.profile.is_full:
-        view_field(kernels, theta, "inverse_scale")[:] = 1.0 / scale
-    theta[:, kernels.layout.offset("log_scale")] = log_scale
+        view_field(kernels, theta, "inverse_scale")[:] = 1.0 / sample.scale
+    theta[:, kernels.layout.offset("log_scale")] = sample.log_scale
+    return sample.points
+
+
+def init_dependence(kernels: AutoKernels, rows: Vector, theta: Vector) -> tuple[Vector, Vector]:
+    """Initialize season and regression of one stream; return its points without season, and the residuals (1, n, d)."""
+    if kernels.season:
+        rows = init_seasonal(kernels.layout, theta, rows, kernels.season)
+    present = ~np.isnan(rows).all(axis=1)
+    residuals = init_regression(kernels.layout, theta, rows, kernels.lags)
+    return rows[present][None], residuals[present][None]
 
 
 def init_from_standardized(
-    kernels: AutoKernels, theta: Vector, points: Vector, seed: int, residuals: Vector | None = None
+    kernels: AutoKernels, theta: Vector, points: Vector, seed: int, residuals: Vector | None
 ) -> None:
     """Initialize everything but location and scale from standardized points.
 
     residuals: those of the seasonal regression; if None, a lag-1 autoregression is initialized as well.
     """
+
+    def view(name: str) -> Vector:
+        return view_field(kernels, theta, name)
+
+    def fit_gaussian(points: Vector, inliers: StandardizedStart) -> Vector:
+        sample = (points, inliers.reference, inliers.trusted)
+        return fit_mixtures(kernels.component, *sample, 1, 0.0, seed, UNOBSERVED_VARIANCE)
+
     K, (m, n, d) = kernels.K, points.shape
     n_trusted = standardize_and_screen(points, K=K).n_trusted
     fits = fit_robust_mixtures(kernels, points, seed)
-    experts, _ = kernels.layout.fields["experts"]
-    view_field(kernels, theta, "experts")[:] = np.tile(fits, experts)
-    view_field(kernels, theta, "counts")[:] = n_trusted[:, None]
-    view_field(kernels, theta, "trust")[:] = 1.0 / experts
-    view_field(kernels, theta, "tail_scale_squared")[:] = GAUSSIAN_TAIL_SCALE_SQUARED
-    view_field(kernels, theta, "reinitialization")[:, reinitialization.CONTAMINATION] = 1.0 - n_trusted / n
-    view_field(kernels, theta, "reinitialization")[:, reinitialization.CONTAMINATION_COUNT] = n
+    n_experts, _ = kernels.layout.fields["experts"]
+    view("experts")[:], view("trust")[:] = np.tile(fits, n_experts), 1.0 / n_experts
+    view("counts")[:], view("tail_scale_squared")[:] = n_trusted[:, None], GAUSSIAN_TAIL_SCALE_SQUARED
+    view("reinitialization")[:, reinitialization.CONTAMINATION] = 1.0 - n_trusted / n
+    view("reinitialization")[:, reinitialization.CONTAMINATION_COUNT] = n
     inliers = standardize_and_screen(points, INLIER_THRESHOLD_SD, majority=False)
-    core = fit_mixtures(
-        kernels.component, points, inliers.reference, inliers.trusted, 1, 0.0, seed, UNOBSERVED_VARIANCE
-    )
-    init_scorer(
-        kernels.value_scorer,
-        view_field(kernels, theta, "value_scorer"),
-        core if K == 1 else fits,
-        core,
-        inliers.n_trusted,
-        d,
-    )
+    core = fit_gaussian(points, inliers)
+    init_scorer(kernels.value_scorer, view("value_scorer"), core if K == 1 else fits, core, inliers.n_trusted, d)
     if not kernels.profile.is_full:
         return
-    change_states, ar1_states = (
-        np.zeros((m, *change_score_fields(d)["change_score"])),
-        np.zeros((m, *ar1_fields(d)["ar1"])),
-    )
+    change_states, ar1_states = np.zeros_like(view("change_score")), np.zeros((m, ar1.VALUES_PER_VARIABLE * d + 1))
     ar1_residuals = np.empty((m, n, d))
     make_moments_kernel()(points, inliers.trusted, change_states, ar1_states, ar1_residuals, np.empty(n))
-    view_field(kernels, theta, "change_score")[:] = change_states
+    view("change_score")[:] = change_states
     if residuals is None:
         residuals = ar1_residuals
-        view_field(kernels, theta, "ar1")[:] = ar1_states
-    residual_inliers = standardize_and_screen(residuals, INLIER_THRESHOLD_SD, majority=False)
-    core = fit_mixtures(
-        kernels.component,
-        residuals,
-        residual_inliers.reference,
-        residual_inliers.trusted,
-        1,
-        0.0,
-        seed,
-        UNOBSERVED_VARIANCE,
-    )
-    init_scorer(
-        kernels.residual_scorer, view_field(kernels, theta, "residual_scorer"), core, core, inliers.n_trusted, d
-    )
+        view("ar1")[:] = ar1_states
+    core = fit_gaussian(residuals, standardize_and_screen(residuals, INLIER_THRESHOLD_SD, majority=False))
+    init_scorer(kernels.residual_scorer, view("residual_scorer"), core, core, inliers.n_trusted, d)
 
 
 def init_scorer(
     scorer: density_scorer.DensityScorer, state: Vector, core: Vector, single_fit: Vector, count: Vector, d: int
 ) -> None:
     """Initialize core and outlier component of a scorer."""
-    outlier_offset, tally_offset = scorer.layout.offset("outliers"), scorer.layout.offset("tally")
-    state[:, :outlier_offset], state[:, outlier_offset:tally_offset] = core, single_fit
-    state[:, outlier_offset + 1 + d : tally_offset] *= PRIOR_VARIANCE_FACTOR
-    state[:, tally_offset + density_scorer.CORE_COUNT], state[:, tally_offset + density_scorer.OUTLIER_COUNT] = (
-        count,
-        1.0,
-    )
-    state[:, tally_offset + density_scorer.REJECTED_SHARE], state[:, tally_offset + density_scorer.SHARE_COUNT] = (
-        PRIOR_REJECTED_SHARE,
-        PRIOR_POINTS,
-    )
+    outliers, tally = scorer.layout.offset("outliers"), scorer.layout.offset("tally")
+    state[:, :outliers], state[:, outliers:tally] = core, single_fit
+    state[:, outliers + 1 + d : tally] *= PRIOR_VARIANCE_FACTOR
+    state[:, tally + density_scorer.CORE_COUNT], state[:, tally + density_scorer.OUTLIER_COUNT] = count, 1.0
+    state[:, tally + density_scorer.REJECTED_SHARE] = PRIOR_REJECTED_SHARE
+    state[:, tally + density_scorer.SHARE_COUNT] = PRIOR_POINTS
 
 
 @cache

@@ -60,21 +60,15 @@ def select_n_components(covariance: str, points: Vector, seed: int) -> Component
         losses, _ = kernels.score_under_fit(fit, scaled)
         n_parameters = K * kernels.component.n_parameters(d) + K - 1
         trimmed_loss = np.sort(losses)[: int(LIKELIHOOD_POINTS_SHARE * n)].sum()
-        component_widths = code_length_widths(kernels.component, fit, K, d)
-        widths_plausible = bool(
-            np.all(component_widths >= MIN_RELATIVE_WIDTH * component_widths.max(axis=0))
-            and np.all(component_widths >= 0.5 * resolution(scaled))
-        )
-        is_plausible = widths_plausible and fit[:K].min() >= MIN_COMPONENT_WEIGHT
-        costs.append(
-            float(trimmed_loss + PENALTY_FACTOR * 0.5 * n_parameters * math.log(n))
-            if is_plausible or K == 1
-            else math.inf
-        )
+        widths = component_widths(kernels.component, fit, K, d)
+        min_widths = np.maximum(MIN_RELATIVE_WIDTH * widths.max(axis=0), 0.5 * resolution(scaled))
+        is_plausible = np.all(widths >= min_widths) and fit[:K].min() >= MIN_COMPONENT_WEIGHT
+        cost = float(trimmed_loss + PENALTY_FACTOR * 0.5 * n_parameters * math.log(n))
+        costs.append(cost if is_plausible or K == 1 else math.inf)
     return ComponentSelection.from_costs(costs)
 
 
-def code_length_widths(component: Component, fit: Vector, K: int, d: int) -> Vector:
+def component_widths(component: Component, fit: Vector, K: int, d: int) -> Vector:
     """Return (K, d): the standard deviations of each component."""
     variances = np.zeros((K, d))
     for k, part in enumerate(fit[K:].reshape(K, -1)):

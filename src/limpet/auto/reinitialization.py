@@ -8,7 +8,6 @@ they are many or all in one place; a burst of outliers is over before that.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,47 +48,34 @@ def reinit_fields(K: int, d: int, has_ring: bool = True, profile: MemoryProfile 
     """Return the fields of theta; has_ring: with a buffer of the latest points."""
     if has_ring:
         return {"reinitialization": (NEXT_RING_INDEX + 1,), "recent_points": (profile.ring_points, d)}
-    return {
-        "reinitialization": (NEXT_RING_INDEX if K > 1 or profile.is_full else POINTS_UNTIL_CHECK,)
-    }  # without scheduled checks for one component
+    has_scheduled_checks = K > 1 or profile.is_full
+    return {"reinitialization": (NEXT_RING_INDEX if has_scheduled_checks else POINTS_UNTIL_CHECK,)}
 
 
-@dataclass(frozen=True, eq=False)
-class Reinitializer:
-    """Compiled functions of the re-initialization."""
+def make_reinit_kernel(layout: Layout, K: int, d: int, profile: MemoryProfile) -> Callable[..., Any]:
+    """Return the kernel that updates the evidence, for a layout of theta.
 
-    update_evidence: Callable[..., Any]
-    """(theta, point, rejected, takeover) → whether a re-initialization from `recent_points` must be checked. takeover:
-    the slow experts have copied a fast one, a sign of a change within the threshold."""
-
-
-def make_reinit_kernels(layout: Layout, K: int, d: int, profile: MemoryProfile) -> Reinitializer:
-    """Return the kernels for a layout of theta."""
-    has_ring = "recent_points" in layout.fields
-    offset, ring, ring_length = (
-        layout.offset("reinitialization"),
-        layout.offset("recent_points") if has_ring else -1,
-        profile.ring_points,
-    )
+    (theta, point, rejected, takeover) → whether a re-initialization from `recent_points` must be checked. takeover: the
+    slow experts have copied a fast one, a sign of a change within the threshold.
+    """
+    has_ring, offset = "recent_points" in layout.fields, layout.offset("reinitialization")
+    ring, ring_length = layout.offset("recent_points") if has_ring else -1, profile.ring_points
     missing_value = missing_sentinel(profile)
 
     @kernel
     def store_point(theta: Vector, point: Vector) -> None:
-        index = ring + int(theta[offset + NEXT_RING_INDEX]) * d
+        index = theta[offset + NEXT_RING_INDEX]
+        first = ring + int(index) * d
         for i in range(d):
-            theta[index + i] = point[i] if point[i] == point[i] else missing_value
-        theta[offset + NEXT_RING_INDEX] = (
-            theta[offset + NEXT_RING_INDEX] + 1.0 if theta[offset + NEXT_RING_INDEX] < ring_length - 1 else 0.0
-        )
+            theta[first + i] = point[i] if point[i] == point[i] else missing_value
+        theta[offset + NEXT_RING_INDEX] = index + 1.0 if index < ring_length - 1 else 0.0
 
     @kernel
     def update_evidence(theta: Vector, point: Vector, rejected: bool, takeover: bool) -> bool:
         if has_ring:
             store_point(theta, point)
-        contamination = theta[offset + CONTAMINATION]
-        contamination = (
-            MAX_CONTAMINATION if contamination > MAX_CONTAMINATION else maximum(contamination, MIN_CONTAMINATION)
-        )
+        share = theta[offset + CONTAMINATION]
+        contamination = MAX_CONTAMINATION if share > MAX_CONTAMINATION else maximum(share, MIN_CONTAMINATION)
         theta[offset + CONTAMINATION_COUNT] += 1.0
         step = averaging_step(theta[offset + CONTAMINATION_COUNT], MIN_CONTAMINATION_STEP)
         is_due = False
@@ -100,10 +86,8 @@ def make_reinit_kernels(layout: Layout, K: int, d: int, profile: MemoryProfile) 
                 theta[offset + POINTS_UNTIL_CHECK] -= 1.0
                 is_due = theta[offset + POINTS_UNTIL_CHECK] == 0.0
                 if is_due and theta[offset + CHECKS_LEFT] > 1.0:
-                    theta[offset + POINTS_UNTIL_CHECK], theta[offset + CHECKS_LEFT] = (
-                        ring_length,
-                        theta[offset + CHECKS_LEFT] - 1.0,
-                    )
+                    theta[offset + POINTS_UNTIL_CHECK] = ring_length
+                    theta[offset + CHECKS_LEFT] -= 1.0
         if rejected:
             theta[offset + CONTAMINATION] += step * (1.0 - theta[offset + CONTAMINATION])
             theta[offset + REJECTION_EVIDENCE] += log(REJECTED_SHARE_AFTER_CHANGE / contamination)
@@ -120,12 +104,11 @@ def make_reinit_kernels(layout: Layout, K: int, d: int, profile: MemoryProfile) 
             theta[offset + REJECTION_EVIDENCE] += log((1.0 - REJECTED_SHARE_AFTER_CHANGE) / (1.0 - contamination))
             theta[offset + POINTS_SINCE_ZERO] += 1.0
             if theta[offset + REJECTION_EVIDENCE] <= 0.0:
-                theta[offset + REJECTION_EVIDENCE] = theta[offset + POINTS_SINCE_ZERO] = theta[offset + N_REJECTED] = (
-                    0.0
-                )
+                theta[offset + REJECTION_EVIDENCE] = 0.0
+                theta[offset + POINTS_SINCE_ZERO] = theta[offset + N_REJECTED] = 0.0
         return is_due
 
-    return Reinitializer(update_evidence)
+    return update_evidence
 
 
 def missing_sentinel(profile: MemoryProfile) -> float:
@@ -135,16 +118,14 @@ def missing_sentinel(profile: MemoryProfile) -> float:
 
 def n_recent(layout: Layout, theta: Vector, profile: MemoryProfile = FULL) -> int:
     """Return how many latest points a re-initialization uses."""
-    return (
-        min(int(layout.view(theta, "reinitialization")[POINTS_SINCE_ZERO]), profile.ring_points) or profile.ring_points
-    )
+    n_since_zero = int(layout.view(theta, "reinitialization")[POINTS_SINCE_ZERO])
+    return min(n_since_zero, profile.ring_points) or profile.ring_points
 
 
 def recent_points(layout: Layout, theta: Vector, n: int, profile: MemoryProfile = FULL) -> Vector:
     """Return the latest points of the ring buffer, oldest first; NaN where missing."""
-    points = np.roll(
-        layout.view(theta, "recent_points"), -int(layout.view(theta, "reinitialization")[NEXT_RING_INDEX]), axis=0
-    )[-n:]
+    oldest = int(layout.view(theta, "reinitialization")[NEXT_RING_INDEX])
+    points = np.roll(layout.view(theta, "recent_points"), -oldest, axis=0)[-n:]
     return np.where(points == missing_sentinel(profile), np.nan, points.astype(np.float64))
 
 

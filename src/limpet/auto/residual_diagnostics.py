@@ -31,21 +31,8 @@ VALUES_PER_VARIABLE = LAST_RESIDUALS + LONG_LAG
 PAUSE_POINTS, COUNT = -2, -1
 
 
-def diagnostics_fields(d: int) -> dict[str, tuple[int, ...]]:
-    """Return the fields of theta."""
-    return {"residual_autocorrelation": (VALUES_PER_VARIABLE * d + 2,)}
-
-
-@dataclass(frozen=True, eq=False)
-class ResidualDiagnostics:
-    """The compiled function."""
-
-    learn: Callable[..., Any]
-    """(theta, residual): add a residual, NaN where a coordinate is missing."""
-
-
-def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
-    """Return the kernel for a layout of theta."""
+def make_diagnostics_kernel(layout: Layout, d: int) -> Callable[..., Any]:
+    """Return the kernel for a layout of theta: (theta, residual), NaN where a coordinate is missing."""
     offset = layout.offset("residual_autocorrelation")
     pause, count = offset + VALUES_PER_VARIABLE * d, offset + VALUES_PER_VARIABLE * d + 1
 
@@ -59,20 +46,17 @@ def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
         for i in range(d):
             base, x = offset + VALUES_PER_VARIABLE * i, residual[i]
             if x == x:
-                square = theta[base + VARIANCE]
+                square, mean_abs, last = theta[base + VARIANCE], theta[base + MEAN_ABS], theta[base + LAST_RESIDUALS]
                 if x * x > MAX_RESIDUAL_SD * MAX_RESIDUAL_SD * square and theta[count] > 10.0:
                     x = MAX_RESIDUAL_SD * square**0.5 * (1.0 if x > 0.0 else -1.0)
-                size, before = (
-                    abs(x) - theta[base + MEAN_ABS],
-                    abs(theta[base + LAST_RESIDUALS]) - theta[base + MEAN_ABS],
+                size, before, oldest = (
+                    abs(x) - mean_abs,
+                    abs(last) - mean_abs,
+                    theta[base + LAST_RESIDUALS + LONG_LAG - 1],
                 )
                 theta[base + VARIANCE] += step * (x * x - square)
-                theta[base + COVARIANCE_LAG_1] += step * (
-                    x * theta[base + LAST_RESIDUALS] - theta[base + COVARIANCE_LAG_1]
-                )
-                theta[base + COVARIANCE_LONG_LAG] += step * (
-                    x * theta[base + LAST_RESIDUALS + LONG_LAG - 1] - theta[base + COVARIANCE_LONG_LAG]
-                )
+                theta[base + COVARIANCE_LAG_1] += step * (x * last - theta[base + COVARIANCE_LAG_1])
+                theta[base + COVARIANCE_LONG_LAG] += step * (x * oldest - theta[base + COVARIANCE_LONG_LAG])
                 theta[base + MEAN_ABS] += step * size
                 theta[base + ABS_VARIANCE] += step * (size * size - theta[base + ABS_VARIANCE])
                 theta[base + ABS_COVARIANCE_LAG_1] += step * (size * before - theta[base + ABS_COVARIANCE_LAG_1])
@@ -80,7 +64,7 @@ def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
                 theta[base + LAST_RESIDUALS + j] = theta[base + LAST_RESIDUALS + j - 1]
             theta[base + LAST_RESIDUALS] = x if x == x else 0.0
 
-    return ResidualDiagnostics(learn)
+    return learn
 
 
 def reset_after_change(state: Vector, variable: int, ratio: float) -> None:

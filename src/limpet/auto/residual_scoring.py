@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from limpet._jit.compile import kernel
-from limpet.auto.ar1 import ar1_fields, make_ar1, noop_deseason, noop_tick
-from limpet.auto.change_score import change_score_fields, make_change_score_kernel
+from limpet.auto import ar1, change_score, residual_diagnostics
 from limpet.auto.density_scorer import DensityScorer, make_density_scorer
-from limpet.auto.residual_diagnostics import diagnostics_fields, make_diagnostics_kernel
 from limpet.auto.seasonal_ar import make_seasonal_ar, seasonal_ar_fields
 from limpet.core.memory_profile import MemoryProfile
 from limpet.core.state import Layout, Vector
@@ -59,9 +57,9 @@ def residual_fields(
         return {}
     return {
         "residual_scorer": (make_density_scorer(covariance, 1, d).layout.size,),
-        **(seasonal_ar_fields(d, lags, season) if lags else ar1_fields(d)),
-        **change_score_fields(d),
-        **diagnostics_fields(d),
+        **(seasonal_ar_fields(d, lags, season) if lags else {"ar1": (ar1.VALUES_PER_VARIABLE * d + 1,)}),
+        "change_score": (change_score.VALUES_PER_VARIABLE * d + 2,),
+        "residual_autocorrelation": (residual_diagnostics.VALUES_PER_VARIABLE * d + 2,),
     }
 
 
@@ -75,35 +73,22 @@ def make_residual_scorer(
 
 def make_full_scorer(layout: Layout, scorer: DensityScorer, d: int, lags: int, season: int) -> ResidualScorer:
     """Return the functions of the full memory profile."""
-    residual_model = make_seasonal_ar(layout, d, lags, season) if lags else make_ar1(layout, d)
+    residual_model = make_seasonal_ar(layout, d, lags, season) if lags else ar1.make_ar1(layout, d)
     residual_offset, scorer_work_size = layout.offset("residual_scorer"), scorer.work_size
     score_density, learn_residual, swap = scorer.score, scorer.learn, scorer.swap_core
-    compute_residual, learn_residual_model, observe_model_only = (
-        residual_model.compute_residual,
-        residual_model.learn,
-        residual_model.observe_only,
-    )
-    compute_isolated_residual = residual_model.compute_isolated_residual
-    learn_change_score, learn_diagnostics = (
-        make_change_score_kernel(layout, d).learn,
-        make_diagnostics_kernel(layout, d).learn,
-    )
+    observe_model = residual_model.observe
+    learn_change_score = change_score.make_change_score_kernel(layout, d)
+    learn_diagnostics = residual_diagnostics.make_diagnostics_kernel(layout, d)
 
-    @kernel
-    def score_residual(
-        theta: Vector, point: Vector, residual: Vector, settings: Vector, work: Vector, has_missing: bool, observed: int
-    ) -> tuple[float, float, float]:
-        compute_residual(theta, point, residual, work[scorer_work_size:])
-        score, surprise, q = score_density(theta[residual_offset:], residual, settings, work, has_missing, observed)
-        return score, surprise, q
+    def make_score(compute_residual: Callable[..., Any]) -> Callable[..., Any]:
+        @kernel
+        def score_residual(
+            theta: Vector, point: Vector, residual: Vector, settings: Vector, work: Vector, missing: bool, observed: int
+        ) -> tuple[float, float, float]:
+            compute_residual(theta, point, residual, work[scorer_work_size:])
+            return score_density(theta[residual_offset:], residual, settings, work, missing, observed)
 
-    @kernel
-    def score_isolated_residual(
-        theta: Vector, point: Vector, residual: Vector, settings: Vector, work: Vector, has_missing: bool, observed: int
-    ) -> tuple[float, float, float]:
-        compute_isolated_residual(theta, point, residual)
-        score, surprise, q = score_density(theta[residual_offset:], residual, settings, work, has_missing, observed)
-        return score, surprise, q
+        return score_residual
 
     @kernel
     def learn(
@@ -118,22 +103,21 @@ def make_full_scorer(layout: Layout, scorer: DensityScorer, d: int, lags: int, s
     ) -> float:
         if learn_residual(theta[residual_offset:], residual, settings, work, residual_out_of_core, has_missing):
             swap(theta[residual_offset:])
-        learn_residual_model(theta, point, out_of_core, work[scorer_work_size:])
+        observe_model(theta, point, out_of_core, False, work[scorer_work_size:])
         learn_diagnostics(theta, residual)
         return learn_change_score(theta, point)
 
     @kernel
     def observe_only(theta: Vector, point: Vector, work: Vector) -> None:
-        observe_model_only(theta, point, work[scorer_work_size:])
+        observe_model(theta, point, True, True, work[scorer_work_size:])
 
-    work_size = scorer_work_size + residual_model.work_size
     return ResidualScorer(
         scorer,
         RESIDUAL_SCORE_SHARE,
-        work_size,
+        scorer_work_size + residual_model.work_size,
         residual_model.deseason,
-        score_residual,
-        score_isolated_residual,
+        make_score(residual_model.compute_residual),
+        make_score(residual_model.compute_isolated_residual),
         learn,
         observe_only,
         residual_model.tick,
@@ -145,7 +129,7 @@ def make_null_scorer(scorer: DensityScorer) -> ResidualScorer:
 
     @kernel
     def score_residual(
-        theta: Vector, point: Vector, residual: Vector, settings: Vector, work: Vector, has_missing: bool, observed: int
+        theta: Vector, point: Vector, residual: Vector, settings: Vector, work: Vector, missing: bool, observed: int
     ) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
 
@@ -166,4 +150,5 @@ def make_null_scorer(scorer: DensityScorer) -> ResidualScorer:
     def observe_only(theta: Vector, point: Vector, work: Vector) -> None:
         pass
 
-    return ResidualScorer(scorer, 0.0, 0, noop_deseason, score_residual, score_residual, learn, observe_only, noop_tick)
+    no_deseason, no_tick = ar1.noop_deseason, ar1.noop_tick
+    return ResidualScorer(scorer, 0.0, 0, no_deseason, score_residual, score_residual, learn, observe_only, no_tick)

@@ -70,7 +70,7 @@ def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> Residual
             out[i] = math.nan if missing else scratch[lags + 1]
 
     @kernel
-    def process_point(theta: Vector, point: Vector, without_learning: bool, work: Vector) -> None:
+    def observe(theta: Vector, point: Vector, rejected: bool, without_learning: bool, work: Vector) -> None:
         step = maximum(MIN_REGRESSION_STEP, STEP_NUMERATOR / (theta[clock + 2] + STEP_OFFSET_POINTS))
         profile_step = maximum(MIN_PROFILE_STEP, 1.0 / (theta[clock + 1] + 1.0))
         for i in range(d):
@@ -102,28 +102,14 @@ def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> Residual
             theta[clock + 1] += 1.0
 
     @kernel
-    def learn(theta: Vector, point: Vector, rejected: bool, work: Vector) -> None:
-        process_point(theta, point, False, work)
-
-    @kernel
-    def observe_only(theta: Vector, point: Vector, work: Vector) -> None:
-        process_point(theta, point, True, work)
-
-    @kernel
-    def compute_isolated_residual(theta: Vector, point: Vector, out: Vector) -> None:
+    def compute_isolated_residual(theta: Vector, point: Vector, out: Vector, work: Vector) -> None:
         """Return NaN: with lags or a season, a point needs its predecessors."""
         for i in range(d):
             out[i] = math.nan
 
-    return ResidualModel(
-        deseason if season else noop_deseason,
-        compute_residual,
-        compute_isolated_residual,
-        learn,
-        observe_only,
-        tick,
-        d * work_per_variable,
-    )
+    deseason = deseason if season else noop_deseason
+    work_size = d * work_per_variable
+    return ResidualModel(deseason, compute_residual, compute_isolated_residual, observe, tick, work_size)
 
 
 def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) -> Vector:
@@ -133,16 +119,11 @@ def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) ->
     period is not smoothed. The remainders of these points are inflated, because those of later points, from which the
     profile was not estimated, are wider.
     """
-    profile, overall_median, slots = (
-        layout.view(theta, "seasonal_profile"),
-        column_medians(scaled),
-        np.arange(len(scaled)) % season,
-    )
+    profile, slots = layout.view(theta, "seasonal_profile"), np.arange(len(scaled)) % season
+    overall_median = column_medians(scaled)
     for slot in range(season):
-        seen = scaled[slots == slot].T
-        slot_medians = [
-            np.median(column[~np.isnan(column)]) if (~np.isnan(column)).any() else np.nan for column in seen
-        ]
+        values = [column[~np.isnan(column)] for column in scaled[slots == slot].T]
+        slot_medians = [np.median(column) if len(column) else np.nan for column in values]
         profile[:, slot] = np.where(np.isnan(slot_medians), overall_median, slot_medians) - overall_median
     neighbor_shifts = range(-(season // SMOOTHING_WINDOW_DIVISOR), season // SMOOTHING_WINDOW_DIVISOR + 1)
     smooth = np.median([np.roll(profile, shift, axis=1) for shift in neighbor_shifts], axis=0)
@@ -150,10 +131,8 @@ def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) ->
     threshold = DISTINCT_SLOT_THRESHOLD_SD * 1.4826 * column_medians(np.abs(off - column_medians(off)))
     for slot in range(season):
         seen = off[slots == slot]
-        is_distinct = (np.isnan(seen) | (seen > threshold)).all(axis=0) | (np.isnan(seen) | (seen < -threshold)).all(
-            axis=0
-        )
-        profile[:, slot] = np.where(is_distinct, profile[:, slot], smooth[:, slot])
+        is_above, is_below = ((np.isnan(seen) | (side * seen > threshold)).all(axis=0) for side in (1.0, -1.0))
+        profile[:, slot] = np.where(is_above | is_below, profile[:, slot], smooth[:, slot])
     off = scaled - profile[:, slots].T
     points_per_slot = max(2, len(neighbor_shifts) * len(scaled) // season)
     widening = np.sqrt((points_per_slot + 1.0) / (points_per_slot - 1.0))

@@ -14,13 +14,17 @@ from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
 from limpet._jit.math import log
 from limpet.auto import expert_ensemble
 from limpet.auto.density_scorer import DensityScorer, make_density_scorer
-from limpet.auto.expert_ensemble import ensemble_fields, make_ensemble_kernels
-from limpet.auto.recentering import MAX_FLOAT32_COORDINATE, Recentering, make_recentering_kernels
-from limpet.auto.reinitialization import make_reinit_kernels, reinit_fields
+from limpet.auto.expert_ensemble import (
+    REVIEW_INTERVAL_POINTS,
+    SLOWEST_EXPERT,
+    ExpertEnsemble,
+    ensemble_fields,
+    make_ensemble_kernels,
+)
+from limpet.auto.reinitialization import make_reinit_kernel, missing_sentinel, reinit_fields
 from limpet.auto.residual_scoring import make_residual_scorer, residual_fields
 from limpet.core.memory_profile import FULL, MemoryProfile
 from limpet.core.state import Layout, Vector
-from limpet.models._mixture_kernels import MixtureKernels
 from limpet.models._standardization import MAX_ABS_COORDINATE
 from limpet.models.components.base import Component
 from limpet.models.mixture import COMPONENT_BY_COVARIANCE, standardized_mixture_kernels
@@ -28,6 +32,8 @@ from limpet.models.mixture import COMPONENT_BY_COVARIANCE, standardized_mixture_
 # settings = [ those of the ensemble | squared distance beyond which the density scorers reject ]
 CORE_GAMMA_SQUARED, N_SETTINGS = expert_ensemble.N_SETTINGS, expert_ensemble.N_SETTINGS + 1
 MAX_VARIABLES_IN_NATS = 8  # up to which surprises in nats fit into the bins of the histogram
+RECENTER_THRESHOLD_SD = 256.0  # standard deviations from the origin, beyond which it moves
+MAX_FLOAT32_COORDINATE = 1e15  # in standardized units: squares of larger numbers overflow in 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +45,14 @@ class AutoKernels:
     season: int
     profile: MemoryProfile
     component: Component
-    mixture: MixtureKernels
     value_scorer: DensityScorer
     residual_scorer: DensityScorer
     layout: Layout
     work_size: int
 
-    score_only: Callable[..., Any]
-    """(theta, y, settings, work, n_missing) → (score, surprise) as of `step`, without learning."""
+    score: Callable[..., Any]
+    """(theta, y, settings, work, n_missing) → (score, surprise, …) as of `step`, without learning; then the squared
+    distances of the point and of its residual, of the density scorers."""
 
     score_isolated: Callable[..., Any]
     """The same for a point with unknown predecessors."""
@@ -63,7 +69,7 @@ class AutoKernels:
     only the tail scale."""
 
     observe_only: Callable[..., Any]
-    """(theta, work): right after `score_only`, for a point that is not learned from."""
+    """(theta, work): right after `score`, for a point that is not learned from."""
 
     tick: Callable[..., Any]
     """(theta): count an invalid point."""
@@ -74,8 +80,11 @@ class AutoKernels:
     location_scale: Callable[..., Any]
     """(theta, i, work) → center and spread of variable i, in standardized units."""
 
-    recentering: Recentering
-    """Shifts of the origin of standardized units."""
+    recentering_offset: Callable[..., Any]
+    """(theta, i, work) → by how much the origin of variable i must move now, 0 if it may remain; for 32 bits."""
+
+    shift_origin: Callable[..., Any]
+    """(theta, i, shift): move the origin of variable i."""
 
     dominant_variable: Callable[..., Any]
     """(theta, work) → ±(1 + the coordinate of the point that is farthest out), + if it is above its expectation."""
@@ -117,11 +126,8 @@ def make_auto_kernels(
     lags: 0 for the lag-1 autoregression. has_ring: whether the latest points are stored for re-initialization; if not,
     the change detector stores them.
     """
-    component, mixture, scorer = (
-        COMPONENT_BY_COVARIANCE[covariance],
-        standardized_mixture_kernels(covariance, K, d),
-        make_density_scorer(covariance, K, d),
-    )
+    component, mixture = COMPONENT_BY_COVARIANCE[covariance], standardized_mixture_kernels(covariance, K, d)
+    scorer = make_density_scorer(covariance, K, d)
     float64_slots = profile.float64_slots(d)
     layout = Layout(
         {
@@ -136,11 +142,7 @@ def make_auto_kernels(
         }
     )
     ensemble = make_ensemble_kernels(component, mixture, layout, K, d, profile)
-    reinit, residual_kernels = (
-        make_reinit_kernels(layout, K, d, profile),
-        make_residual_scorer(layout, covariance, d, lags, season, profile),
-    )
-    recentering = make_recentering_kernels(ensemble, component, layout, K, d, profile)
+    residual_kernels = make_residual_scorer(layout, covariance, d, lags, season, profile)
     reference, scale, is_full = layout.offset("reference"), layout.offset("scale"), profile.is_full
     inverse_scale = layout.offset("inverse_scale") if is_full else -1
     log_scale, value, experts = (layout.offset(name) for name in ("log_scale", "value_scorer", "experts"))
@@ -150,24 +152,11 @@ def make_auto_kernels(
         scorer.replace_core,
         scorer.swap_core,
     )
-    check_ensemble_rejection, learn_ensemble, update_reinit_evidence, best_expert = (
-        ensemble.check_rejection,
-        ensemble.learn,
-        reinit.update_evidence,
-        ensemble.best_expert,
-    )
-    deseason, score_residual, learn_residual, observe_residual_only = (
-        residual_kernels.deseason,
-        residual_kernels.score_residual,
-        residual_kernels.learn,
-        residual_kernels.observe_only,
-    )
-    score_isolated_residual = residual_kernels.score_isolated_residual
-    expert_size, share, surprise_factor = (
-        layout.fields["experts"][1],
-        residual_kernels.share,
-        min(1.0, MAX_VARIABLES_IN_NATS / d),
-    )
+    check_ensemble_rejection, learn_ensemble = ensemble.check_rejection, ensemble.learn
+    best_expert, update_reinit_evidence = ensemble.best_expert, make_reinit_kernel(layout, K, d, profile)
+    deseason, learn_residual = residual_kernels.deseason, residual_kernels.learn
+    observe_residual_only, share = residual_kernels.observe_only, residual_kernels.share
+    expert_size, surprise_factor = layout.fields["experts"][1], min(1.0, MAX_VARIABLES_IN_NATS / d)
     size, add_variances, distance_offset = component.n_parameters(d), component.add_variances, mixture.distance_offset
     max_coordinate = MAX_FLOAT32_COORDINATE if profile.is_float32 else MAX_ABS_COORDINATE
     # Offsets in the workspace.
@@ -192,78 +181,53 @@ def make_auto_kernels(
         deseason(theta, work[point_offset : point_offset + d])
         return unit
 
-    @kernel
-    def score_point(
-        theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int
-    ) -> tuple[float, float, float, float]:
-        unit = standardize_point(theta, y, work, n_missing)
-        point, residual = work[point_offset : point_offset + d], work[residual_offset : residual_offset + d]
-        has_missing, observed = n_missing > 0, d - n_missing
-        first, excess, q = score_value(theta[value:], point, settings, work[value_work_offset:], has_missing, observed)
-        second, residual_excess, p = score_residual(
-            theta, point, residual, settings, work[residual_work_offset:], has_missing, observed
-        )
-        score = first + share * second + (1.0 + share) * unit
-        return score, (excess + share * residual_excess) * surprise_factor, q, p
+    def make_score(score_residual: Callable[..., Any]) -> Callable[..., Any]:
+        @kernel
+        def score_point(
+            theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int
+        ) -> tuple[float, float, float, float]:
+            unit = standardize_point(theta, y, work, n_missing)
+            point, residual = work[point_offset : point_offset + d], work[residual_offset : residual_offset + d]
+            missing, observed = n_missing > 0, d - n_missing
+            first, excess, q = score_value(theta[value:], point, settings, work[value_work_offset:], missing, observed)
+            second, residual_excess, p = score_residual(
+                theta, point, residual, settings, work[residual_work_offset:], missing, observed
+            )
+            score = first + share * second + (1.0 + share) * unit
+            return score, (excess + share * residual_excess) * surprise_factor, q, p
 
-    @kernel
-    def score_only(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> tuple[float, float]:
-        score, surprise, _, _ = score_point(theta, y, settings, work, n_missing)
-        return score, surprise
+        return score_point
 
-    @kernel
-    def score_isolated(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> tuple[float, float]:
-        unit = standardize_point(theta, y, work, n_missing)
-        point, residual = work[point_offset : point_offset + d], work[residual_offset : residual_offset + d]
-        has_missing, observed = n_missing > 0, d - n_missing
-        first, excess, _ = score_value(theta[value:], point, settings, work[value_work_offset:], has_missing, observed)
-        second, residual_excess, _ = score_isolated_residual(
-            theta, point, residual, settings, work[residual_work_offset:], has_missing, observed
-        )
-        return first + share * second + (1.0 + share) * unit, (excess + share * residual_excess) * surprise_factor
+    score_point = make_score(residual_kernels.score_residual)
 
     @kernel
     def step(
         theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int
     ) -> tuple[float, float, float, float, bool, bool]:
         score, surprise, q, p = score_point(theta, y, settings, work, n_missing)
-        point, residual, has_missing = (
-            work[point_offset : point_offset + d],
-            work[residual_offset : residual_offset + d],
-            n_missing > 0,
-        )
-        rejected, squared_distance = check_ensemble_rejection(
-            theta, point, settings, work[ensemble_work_offset:], has_missing
-        )
-        takeover = False
+        point, residual = work[point_offset : point_offset + d], work[residual_offset : residual_offset + d]
+        missing, ensemble_work, takeover = n_missing > 0, work[ensemble_work_offset:], False
+        rejected, squared_distance = check_ensemble_rejection(theta, point, settings, ensemble_work, missing)
         if not rejected:
-            takeover = learn_ensemble(theta, point, settings, work[ensemble_work_offset:], has_missing)
+            takeover = learn_ensemble(theta, point, settings, ensemble_work, missing)
         needs_reinit = update_reinit_evidence(theta, point, rejected, takeover)
-        out_of_core = q > settings[CORE_GAMMA_SQUARED]
-        if learn_value(theta[value:], point, settings, work[value_work_offset:], out_of_core, has_missing):
+        out_of_core, residual_out_of_core = q > settings[CORE_GAMMA_SQUARED], p > settings[CORE_GAMMA_SQUARED]
+        if learn_value(theta[value:], point, settings, work[value_work_offset:], out_of_core, missing):
             if K == 1:
                 swap_value(theta[value:])
             else:
                 replace_core(theta[value:], theta[experts + best_expert(theta) * expert_size :])
-        residual_out_of_core = p > settings[CORE_GAMMA_SQUARED]
+        residual_work = work[residual_work_offset:]
         change_score = learn_residual(
-            theta,
-            point,
-            residual,
-            settings,
-            work[residual_work_offset:],
-            residual_out_of_core,
-            out_of_core,
-            has_missing,
+            theta, point, residual, settings, residual_work, residual_out_of_core, out_of_core, missing
         )
         return score, change_score, surprise, squared_distance, rejected, needs_reinit
 
     @kernel
     def check_rejection(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> tuple[bool, float]:
         standardize_point(theta, y, work, n_missing)
-        return check_ensemble_rejection(
-            theta, work[point_offset : point_offset + d], settings, work[ensemble_work_offset:], n_missing > 0
-        )
+        point = work[point_offset : point_offset + d]
+        return check_ensemble_rejection(theta, point, settings, work[ensemble_work_offset:], n_missing > 0)
 
     @kernel
     def observe_only(theta: Vector, work: Vector) -> None:
@@ -309,22 +273,65 @@ def make_auto_kernels(
         season,
         profile,
         component,
-        mixture,
         scorer,
         residual_kernels.scorer,
         layout,
         work_size,
-        score_only,
-        score_isolated,
+        score_point,
+        make_score(residual_kernels.score_isolated_residual),
         step,
         check_rejection,
         observe_only,
         residual_kernels.tick,
         ensemble.compute_means,
         ensemble.location_scale,
-        recentering,
+        *make_recentering_kernels(ensemble, component, layout, K, d, profile),
         dominant_variable,
         point_offset,
         residual_offset,
         jit_entry_point(score_fits, releases_gil=True),
     )
+
+
+def make_recentering_kernels(
+    ensemble: ExpertEnsemble, component: Component, layout: Layout, K: int, d: int, profile: MemoryProfile
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return `recentering_offset` and `shift_origin` of `AutoKernels`.
+
+    Numbers of 32 bits cannot resolve points far from the origin. If the estimate is far from the origin in its standard
+    deviations, the origin is moved there, and all standardized values are shifted. Spreads remain, because their
+    relative precision does not depend on their size.
+    """
+    n_experts, expert_size = layout.fields["experts"]
+    reference, scale, experts, value = map(layout.offset, ("reference", "scale", "experts", "value_scorer"))
+    float64_slots, size, counts = profile.float64_slots(d), component.n_parameters(d), layout.offset("counts")
+    has_ring = "recent_points" in layout.fields
+    ring, ring_length = (layout.offset("recent_points"), layout.fields["recent_points"][0]) if has_ring else (0, 0)
+    missing_value, location_scale = missing_sentinel(profile), ensemble.location_scale
+
+    @kernel
+    def recentering_offset(theta: Vector, i: int, work: Vector) -> float:
+        if theta[counts + SLOWEST_EXPERT] % REVIEW_INTERVAL_POINTS != 0.0:
+            return 0.0
+        center, spread = location_scale(theta, i, work)
+        return center if abs(center) > RECENTER_THRESHOLD_SD * spread else 0.0
+
+    @kernel
+    def shift_mixture(theta: Vector, base: int, components: int, i: int, shift: float) -> None:
+        for k in range(components):
+            theta[base + components + k * size + i] -= shift
+
+    @kernel
+    def shift_origin(theta: Vector, i: int, shift: float) -> None:
+        origin = theta[reference : reference + float64_slots].view(np.float64)
+        unit = theta[scale : scale + float64_slots].view(np.float64)
+        origin[i] += unit[i] * shift
+        for e in range(n_experts):
+            shift_mixture(theta, experts + e * expert_size, K, i, shift)
+        shift_mixture(theta, value, K, i, shift)
+        shift_mixture(theta, value + expert_size, 1, i, shift)
+        for j in range(ring_length):
+            if theta[ring + j * d + i] != missing_value:
+                theta[ring + j * d + i] -= shift
+
+    return recentering_offset, shift_origin

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import is_kernel, jit_entry_point, kernel, source_fingerprint
 from limpet._jit.prefetch import prefetch_row
 from limpet.auto.reinitialization import n_recent, recent_points
 from limpet.auto.step_kernel import N_SETTINGS, AutoKernels, make_auto_kernels
@@ -105,13 +105,10 @@ def make_auto_stream_kernels(
 ) -> AutoStreamKernels:
     """Return the entry points for streams of d variables and K components."""
     profile = profile_for(profile, K)
-    shares_ring = (
-        d == 1 and not lags and profile.ring_points <= channel_layout(profile).ring_length
-    )  # with the change detector
-    auto, anomaly_detector = (
-        make_auto_kernels(covariance, K, d, lags, season, not shares_ring, profile),
-        make_anomaly_detector(profile),
-    )
+    # The change detector stores the latest points as well, if there are enough of them.
+    shares_ring = d == 1 and not lags and profile.ring_points <= channel_layout(profile).ring_length
+    auto = make_auto_kernels(covariance, K, d, lags, season, not shares_ring, profile)
+    anomaly_detector = make_anomaly_detector(profile)
     detector = make_change_detector(d, lags == 0, True, profile, auto.location_scale)
     layout = Layout(
         {
@@ -123,57 +120,21 @@ def make_auto_stream_kernels(
         }
     )
     reference, scale, float64_slots = layout.offset("reference"), layout.offset("scale"), profile.float64_slots(d)
-    tally_offset, tree_offset, detector_offset, in_anomaly_offset = map(
-        layout.offset, ("p_value_counts", "surprise_histogram", "change_detector", "in_anomaly")
-    )
+    tally_offset, tree_offset = layout.offset("p_value_counts"), layout.offset("surprise_histogram")
+    detector_offset, in_anomaly_offset = layout.offset("change_detector"), layout.offset("in_anomaly")
     theta_end = HEADER_SIZE + n_float64_slots(layout.size, profile.dtype)
-    dtype, count_dtype, observe_surprise = profile.dtype, profile.count_dtype, anomaly_detector.observe
-    p_value, count_surprise, normalized_evidence = (
-        anomaly_detector.p_value,
-        anomaly_detector.count_surprise,
-        detector.normalized_evidence,
-    )
-    recentering_offset, shift_auto_origin, shift_detector_origin = (
-        auto.recentering.recentering_offset,
-        auto.recentering.shift_origin,
-        detector.shift_origin,
-    )
-    detector_work_offset = auto.work_size
+    dtype, count_dtype = profile.dtype, profile.count_dtype
+    observe_surprise, count_surprise = anomaly_detector.observe, anomaly_detector.count_surprise
+    p_value, normalized_evidence = anomaly_detector.p_value, detector.normalized_evidence
+    recentering_offset, shift_auto_origin = auto.recentering_offset, auto.shift_origin
+    score_point, step, observe_only, tick = auto.score, auto.step, auto.observe_only, auto.tick
+    compute_means, dominant_variable, check_rejection = auto.compute_means, auto.dominant_variable, auto.check_rejection
+    observe, skip_detector_point, shift_detector_origin = detector.observe, detector.tick, detector.shift_origin
+    detector_evidence_margin, detector_work_offset = detector.log_evidence_margin, auto.work_size
+    detector_input_offset = auto.residual_offset if lags else auto.point_offset
     work_size = detector_work_offset + detector.work_size
-    score_only, step, observe_only, compute_means = auto.score_only, auto.step, auto.observe_only, auto.compute_means
-    tick, dominant_variable, observe, skip_detector_point = (
-        auto.tick,
-        auto.dominant_variable,
-        detector.observe,
-        detector.tick,
-    )
-    check_rejection, detector_evidence_margin = auto.check_rejection, detector.log_evidence_margin
-    detector_input_offset = auto.residual_offset if lags else auto.point_offset  # the input of the change detector
-    pieces = [
-        score_only,
-        step,
-        observe_only,
-        tick,
-        compute_means,
-        dominant_variable,
-        observe,
-        skip_detector_point,
-        p_value,
-        count_surprise,
-    ]
-    stamp = source_fingerprint(
-        [
-            *pieces,
-            observe_surprise,
-            normalized_evidence,
-            recentering_offset,
-            shift_auto_origin,
-            shift_detector_origin,
-            check_rejection,
-            auto.score_isolated,
-        ]
-    )
-
+    pieces = [*vars(auto).values(), *vars(anomaly_detector).values(), *vars(detector).values()]
+    stamp = source_fingerprint(filter(is_kernel, pieces))
     count_missing = make_validity_kernel(d, accept_all, handles_missing=True)
 
     @kernel
@@ -243,7 +204,7 @@ def make_auto_stream_kernels(
     @kernel
     def observe_start_point(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> None:
         """Count the surprise at a point of the initialization."""
-        _, surprise = score_only(theta, y, settings, work, n_missing)
+        _, surprise, _, _ = score_point(theta, y, settings, work, n_missing)
         tally, tree = (
             theta[tally_offset:tree_offset].view(np.int32),
             theta[tree_offset:detector_offset].view(count_dtype),
@@ -255,10 +216,7 @@ def make_auto_stream_kernels(
     def process_point(
         state: Vector, y: Vector, settings: Vector, threshold: float, work: Vector, results: Vector, is_buffered: bool
     ) -> int:
-        """Process any row and return its outcome.
-
-        threshold: from the settings, read once for all rows.
-        """
+        """Process any row and return its outcome; threshold: from the settings, read once for all rows."""
         theta = state[HEADER_SIZE:theta_end].view(dtype)
         n_missing = count_missing(y)
         if n_missing < 0:
@@ -326,15 +284,13 @@ def make_auto_stream_kernels(
         def score(state, rows, settings, work, scores, p_values):  # type: ignore[no-untyped-def]
             stamp  # noqa: B018
             theta = state[HEADER_SIZE:theta_end].view(dtype)
-            tally, tree = (
-                theta[tally_offset:tree_offset].view(np.int32),
-                theta[tree_offset:detector_offset].view(count_dtype),
-            )
+            tally = theta[tally_offset:tree_offset].view(np.int32)
+            tree = theta[tree_offset:detector_offset].view(count_dtype)
             for i in range(len(rows)):
                 n_missing = count_missing(rows[i])
                 scores[i], p_values[i] = math.nan, math.nan
                 if n_missing >= 0:
-                    scores[i], surprise = score_point(theta, rows[i], settings, work, n_missing)
+                    scores[i], surprise, _, _ = score_point(theta, rows[i], settings, work, n_missing)
                     p_values[i] = p_value(tally, tree, surprise, settings[FAR_INDEX])
 
         return jit_entry_point(score, releases_gil=True)
@@ -353,9 +309,8 @@ def make_auto_stream_kernels(
 
     def log_evidence_margin(state, settings):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        return detector_evidence_margin(
-            state[HEADER_SIZE:theta_end].view(dtype), detector_offset, settings[CHANGE_THRESHOLD]
-        )
+        theta = state[HEADER_SIZE:theta_end].view(dtype)
+        return detector_evidence_margin(theta, detector_offset, settings[CHANGE_THRESHOLD])
 
     def first_invalid(rows):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -379,7 +334,7 @@ def make_auto_stream_kernels(
         jit_entry_point(run, releases_gil=True),
         jit_entry_point(run_batch, releases_gil=True),
         make_buffer_kernel(count_missing),
-        make_scorer(score_only),
+        make_scorer(auto.score),
         make_scorer(auto.score_isolated),
         jit_entry_point(classify_rows, releases_gil=True),
         jit_entry_point(log_evidence_margin),
