@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 import limpet as lp
-from limpet._jit.fenwick import fenwick_prefix_sum
 from limpet.auto import reinitialization
 from limpet.auto.initialization import fit_robust_mixture, match_component_order
 from limpet.auto.step_kernel import make_auto_kernels
 from limpet.core.algorithm import OUTCOME_NEEDS_REINIT
 from limpet.core.state import MISSING_SENTINEL, Layout
 from limpet.core.threshold import gamma_for_rate
-from limpet.detection.anomaly_detector import N_ANOMALIES
+from limpet.detection.anomaly_detector import N_ANOMALIES, fenwick_prefix_sum
 from limpet.models.mixture import COMPONENT_BY_COVARIANCE
 from reference import auto as oracle
 from reference import sra

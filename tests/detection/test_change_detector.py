@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 from numba import njit
 
-from limpet._jit.fenwick import fenwick_add, fenwick_halve, fenwick_prefix_sum
 from limpet.core.memory_profile import COMPACT, FULL
 from limpet.detection import log_threshold, make_change_detector
-from limpet.detection.anomaly_detector import N_ANOMALIES, N_COUNTED, make_anomaly_detector
+from limpet.detection.anomaly_detector import (
+    N_ANOMALIES,
+    N_COUNTED,
+    fenwick_add,
+    fenwick_halve,
+    fenwick_prefix_sum,
+    make_anomaly_detector,
+)
 from limpet.detection.bets import CELL_EDGE_PROBABILITIES, betting_table, score_cell
+from limpet.detection.change_detector import INFLATION, N_UNCENSORED, TOTAL_EXCESS
 from limpet.detection.layout import ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET, N_MISSING, WARMUP_POINTS, channel_layout
 from limpet.detection.ranks import draw_uniform, make_histogram
-from limpet.detection.threshold_inflation import INFLATION, N_UNCENSORED, TOTAL_EXCESS
 from limpet.exceptions import InvalidInputError
 
 LAYOUT = channel_layout(FULL)

@@ -7,7 +7,7 @@ import pytest
 
 import limpet as lp
 from limpet.core.memory_profile import COMPACT
-from limpet.detection.e_process import COUNTER_WRAP_POINTS, make_e_process
+from limpet.detection.change_detector import COUNTER_WRAP_POINTS, make_e_process
 from limpet.detection.layout import CLUSTER_ABOVE, CLUSTER_BELOW, N_SEEN, channel_layout
 from limpet.exceptions import InvalidInputError
 from limpet.testing import assert_same_bits, assert_sound

@@ -146,12 +146,7 @@ def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, V
     """Return the kernels of one step of Algorithm 1."""
     width, handles_missing = kernels.width, kernels.handles_missing
     theta_end = HEADER_SIZE + kernels.layout.size
-    evaluate, advance, valid, squared_norm = (
-        kernels.evaluate,
-        kernels.advance,
-        kernels.is_valid,
-        kernels.norms[norm],
-    )
+    evaluate, advance, valid, squared_norm = (kernels.evaluate, kernels.advance, kernels.is_valid, kernels.norms[norm])
     used_kernels: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, kernels.estimate, rule]
     for function in used_kernels:
         if not is_kernel(function):

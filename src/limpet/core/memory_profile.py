@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.signedinteger]
+"""Counts of points, of type `MemoryProfile.count_dtype`."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,11 @@ class MemoryProfile:
     wider_scales: tuple[float, ...]
     narrower_scales: tuple[float, ...]
     """Alternatives of the bets: shifts up and down in sd, and other spreads; at least eight bets."""
+
+    @property
+    def n_bets(self) -> int:
+        """Number of bets: each shift up and down, and each other spread."""
+        return 2 * len(self.shifts) + len(self.wider_scales) + len(self.narrower_scales)
 
     @property
     def dtype(self) -> Any:

@@ -16,7 +16,9 @@ while no more anomalies were reported than `far` allows; then each counts as it 
 observed share. Recurring values and distributions without a tail (counts, mostly constant values) are therefore
 reported only a few times.
 
-Before the counts overflow, all of them are halved.
+The counts are in a Fenwick tree: entry i (from 1) holds the sum of the bins i − (i & −i) … i − 1. Reading a prefix sum
+and adding a count both take as many steps as the number of bins has binary digits. If the number of bins is a power of
+two, the last entry is the sum of all. Before the counts overflow, all of them are halved.
 """
 
 from __future__ import annotations
@@ -27,9 +29,8 @@ from functools import cache
 from typing import Any
 
 from limpet._jit.compile import kernel
-from limpet._jit.fenwick import MAX_COUNT, Counts, fenwick_add, fenwick_count, fenwick_halve, fenwick_prefix_sum
 from limpet._jit.math import exp, log, maximum
-from limpet.core.memory_profile import MemoryProfile
+from limpet.core.memory_profile import Counts, MemoryProfile
 from limpet.core.state import Vector
 from limpet.core.threshold import gamma_for_rate
 
@@ -45,6 +46,56 @@ MAX_EXCESS_ANOMALIES = 2.0  # anomalies beyond the promised rate before p-values
 
 # tally = [ points counted | anomalies reported ], integers of 32 bits; tree: a Fenwick tree of counts
 N_COUNTED, N_ANOMALIES, TALLY_SIZE = 0, 1, 2
+MAX_TALLY = 2**30  # points counted, at which the tally is halved
+
+
+@kernel
+def fenwick_add(tree: Counts, n_bins: int, bin_index: int) -> None:
+    """Add one to the count of a bin."""
+    i = bin_index + 1
+    while i <= n_bins:
+        tree[i - 1] += 1
+        i += i & -i
+
+
+@kernel
+def fenwick_count(tree: Counts, bin_index: int) -> int:
+    """Return the count of a bin."""
+    i = bin_index + 1
+    total, range_start = int(tree[bin_index]), i - (i & -i)
+    i -= 1
+    while i > range_start:
+        total -= int(tree[i - 1])
+        i -= i & -i
+    return total
+
+
+@kernel
+def fenwick_prefix_sum(tree: Counts, bin_index: int) -> int:
+    """Return the sum of the counts of all bins before `bin_index`."""
+    total = 0
+    i = bin_index
+    while i > 0:
+        total += int(tree[i - 1])
+        i -= i & -i
+    return total
+
+
+@kernel
+def fenwick_halve(tree: Counts, n_bins: int, round_up: int) -> None:
+    """Halve the suffix sums of the counts, rounded up or down."""
+    for i in range(n_bins, 0, -1):  # from sums to the bins themselves …
+        parent = i + (i & -i)
+        if parent <= n_bins:
+            tree[parent - 1] -= tree[i - 1]
+    carry = round_up
+    for i in range(n_bins, 0, -1):
+        count = int(tree[i - 1]) + carry
+        tree[i - 1], carry = count >> 1, count & 1
+    for i in range(1, n_bins + 1):  # … and back
+        parent = i + (i & -i)
+        if parent <= n_bins:
+            tree[parent - 1] += tree[i - 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +124,8 @@ class AnomalyDetector:
 @cache
 def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
     """Return the anomaly detector for a memory profile."""
-    fine_width, n_fine_bins, coarse_width, n_bins, max_count = (
-        profile.fine_bin_width,
-        profile.n_fine_bins,
-        profile.coarse_bin_width,
-        profile.n_surprise_bins,
-        profile.max_count,
-    )
-    coarse_start = fine_width * n_fine_bins
+    fine_width, n_fine_bins, coarse_width = profile.fine_bin_width, profile.n_fine_bins, profile.coarse_bin_width
+    n_bins, max_count, coarse_start = profile.n_surprise_bins, profile.max_count, fine_width * n_fine_bins
 
     @kernel
     def read_last_entry(tree: Counts) -> int:
@@ -99,15 +144,12 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def find_bin(surprise: float) -> int:
-        """Return the bin of a surprise."""
         if surprise < coarse_start:
             return int(maximum(surprise, 0.0) * (1.0 / fine_width))
-        index = (
-            n_fine_bins + int((surprise - coarse_start) * (1.0 / coarse_width))
-            if surprise < bin_edge(n_bins)
-            else n_bins - 1
-        )
-        return index if index < n_bins else n_bins - 1
+        if surprise < bin_edge(n_bins):
+            index = n_fine_bins + int((surprise - coarse_start) * (1.0 / coarse_width))
+            return index if index < n_bins else n_bins - 1
+        return n_bins - 1
 
     @kernel
     def find_tail_bin(tree: Counts, total: float, min_count: float) -> int:
@@ -174,8 +216,8 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def halve_if_full(tally: Counts, tree: Counts) -> None:
-        if tally[N_COUNTED] >= MAX_COUNT:
-            tally[N_COUNTED], tally[N_ANOMALIES] = MAX_COUNT // 2, tally[N_ANOMALIES] // 2
+        if tally[N_COUNTED] >= MAX_TALLY:
+            tally[N_COUNTED], tally[N_ANOMALIES] = MAX_TALLY // 2, tally[N_ANOMALIES] // 2
         if count_all(tree) >= max_count:
             fenwick_halve(tree, len(tree), (tally[N_COUNTED] // (max_count // 2)) & 1)  # alternately rounded
 
@@ -191,8 +233,14 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
             tally[N_ANOMALIES] += 1
         return p, anomalous
 
-    tally_size, tree_size = profile.int32_slots(TALLY_SIZE), profile.count_slots(n_bins)
-    return AnomalyDetector(tally_size, tree_size, observe, p_value, count_surprise, halve_if_full)
+    return AnomalyDetector(
+        tally_size=profile.int32_slots(TALLY_SIZE),
+        tree_size=profile.count_slots(n_bins),
+        observe=observe,
+        p_value=p_value,
+        count_surprise=count_surprise,
+        halve_if_full=halve_if_full,
+    )
 
 
 def min_anomaly_distance(far: float, d: int) -> float:
@@ -208,10 +256,7 @@ def is_anomaly(p: float, squared_distance: float, far: float, min_squared_distan
 
 @kernel
 def starts_run(theta: Vector, in_anomaly_offset: int, anomalous: bool) -> bool:
-    """Return whether a point is the first of consecutive anomalies.
-
-    The alarm is raised at this point.
-    """
+    """Return whether a point is the first of consecutive anomalies, which raises the alarm."""
     starts = anomalous and theta[in_anomaly_offset] == 0.0
     theta[in_anomaly_offset] = 1.0 if anomalous else 0.0
     return starts

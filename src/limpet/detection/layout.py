@@ -51,8 +51,6 @@ class ChannelLayout:
     """Offsets and sizes of a channel that depend on the memory profile."""
 
     header_size: int
-    """Size of the header."""
-
     counts_offset: int
     bins_offset: int
     """Offset, among the counts, of those of inliers within the blocks."""
@@ -65,12 +63,10 @@ class ChannelLayout:
     wealth_offset: int
     """Offset of w·R of each bet."""
 
-    n_bets: int
     aged_wealth_offset: int
     """Offset of the same with each term times its age in points, missing ones included; not in the compact profile."""
 
     channel_size: int
-    """Size of a channel."""
 
     def state_size(self, d: int) -> int:
         """Return the size of the state of a detector of d variables."""
@@ -80,29 +76,23 @@ class ChannelLayout:
 @cache
 def channel_layout(profile: MemoryProfile) -> ChannelLayout:
     """Return the layout of a channel for a memory profile."""
-    n_blocks = profile.n_rank_bins // 8
-    n_counts = BLOCKS_OFFSET + n_blocks + profile.n_rank_bins
-    counts_offset = COUNTS_OFFSETS[profile.name]
+    bins_offset, counts_offset = BLOCKS_OFFSET + profile.n_rank_bins // 8, COUNTS_OFFSETS[profile.name]
+    n_counts = bins_offset + profile.n_rank_bins
     ring_offset = counts_offset + profile.count_slots(n_counts)
     ring_length = profile.warmup_points if profile.is_full else profile.ring_points
     wealth_offset = ring_offset + ring_length
-    n_bets = 2 * len(profile.shifts) + len(profile.wider_scales) + len(profile.narrower_scales)
-    aged_wealth_offset = wealth_offset + n_bets
-    channel_size = aged_wealth_offset + (n_bets if profile.is_full else 0)
-    header_size = EVIDENCE_LIMIT + 1 if profile.is_full else EVIDENCE_LIMIT
+    aged_wealth_offset = wealth_offset + profile.n_bets
     return ChannelLayout(
-        header_size,
-        counts_offset,
-        BLOCKS_OFFSET + n_blocks,
-        n_counts,
-        ring_offset,
-        ring_length,
-        wealth_offset,
-        n_bets,
-        aged_wealth_offset,
-        channel_size,
+        header_size=EVIDENCE_LIMIT + 1 if profile.is_full else EVIDENCE_LIMIT,
+        counts_offset=counts_offset,
+        bins_offset=bins_offset,
+        n_counts=n_counts,
+        ring_offset=ring_offset,
+        ring_length=ring_length,
+        wealth_offset=wealth_offset,
+        aged_wealth_offset=aged_wealth_offset,
+        channel_size=aged_wealth_offset + (profile.n_bets if profile.is_full else 0),
     )
 
 
-FULL_LAYOUT = channel_layout(FULL)
-WARMUP_POINTS, RING_OFFSET = FULL.warmup_points, FULL_LAYOUT.ring_offset
+WARMUP_POINTS = FULL.warmup_points

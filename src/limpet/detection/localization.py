@@ -21,7 +21,7 @@ from limpet.detection.layout import (
     SPREAD,
     channel_layout,
 )
-from limpet.detection.location_scale import median_mad_entry_point
+from limpet.detection.reference_window import median_mad_entry_point
 
 LEVEL_SHIFT_THRESHOLD_SD = 2.0  # spreads, old or new, from which a wider spread is reported as a shift
 SHIFT_THRESHOLD_SE = 3.0  # from here on a change of the radius is reported as a shift

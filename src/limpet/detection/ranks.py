@@ -1,4 +1,4 @@
-"""Ranks of a point among all earlier ones that were not extreme.
+"""Ranks of a point among all earlier ones that were not extreme, and counts of those that were.
 
 The counts are cumulated in two levels, so that reading a rank and adding a point take a few additions without a branch.
 Among points of the same bin the order is random, which makes the ranks exactly uniform for any distribution, with or
@@ -17,17 +17,13 @@ from functools import cache
 import numpy as np
 
 from limpet._jit.compile import kernel
-from limpet._jit.fenwick import Counts
-from limpet.core.memory_profile import MemoryProfile
+from limpet.core.memory_profile import Counts, MemoryProfile
 from limpet.core.state import Vector
 from limpet.detection.bets import EXTREME_THRESHOLD_SD
 from limpet.detection.layout import ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET, RANDOM_COUNTER, channel_layout
 
-SPLITMIX_INCREMENT, SPLITMIX_FACTOR_1, SPLITMIX_FACTOR_2 = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)
+SPLITMIX_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+SPLITMIX_FACTOR_1, SPLITMIX_FACTOR_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 SHIFT_30_BITS, SHIFT_27_BITS, SHIFT_31_BITS, SHIFT_11_BITS = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 UNIT_INTERVAL_SCALE = 2.0**-53
 FLOAT32_COUNTER_PERIOD = 2.0**24  # of the counter in numbers of 32 bits
@@ -35,10 +31,7 @@ FLOAT32_COUNTER_PERIOD = 2.0**24  # of the counter in numbers of 32 bits
 
 @kernel
 def draw_uniform(state: Vector, offset: int, is_float32: bool) -> float:
-    """Return the next random number in [0, 1): SplitMix64 of the counter.
-
-    Steele, Lea and Flood (2014).
-    """
+    """Return the next random number in [0, 1): SplitMix64 (Steele, Lea, Flood 2014)."""
     count = state[offset + RANDOM_COUNTER] + 1.0
     if is_float32:
         count = count if count < FLOAT32_COUNTER_PERIOD else 1.0
@@ -68,6 +61,9 @@ class Histogram:
     add_point: Callable[[Counts, int], None]
     """(counts, b): count a point of bin b. Callers halve the counts at `max_count`."""
 
+    add_extreme: Callable[[Counts, bool], float]
+    """(counts, above): count an extreme point, above or below; return the rate of such points before it."""
+
     halve: Callable[[Counts], None]
     """(counts): halve all counts; every prefix sum is halved and rounded down."""
 
@@ -75,7 +71,7 @@ class Histogram:
 @cache
 def make_histogram(profile: MemoryProfile) -> Histogram:
     """Return the histogram functions for a memory profile."""
-    n_bins, n_blocks = profile.n_rank_bins, profile.n_rank_bins // 8
+    n_bins, n_blocks, max_count = profile.n_rank_bins, profile.n_rank_bins // 8, profile.max_count
     bins_offset, bins_per_sd = channel_layout(profile).bins_offset, n_bins / (2.0 * EXTREME_THRESHOLD_SD)
     last_block = BLOCKS_OFFSET + n_blocks - 1
 
@@ -91,10 +87,7 @@ def make_histogram(profile: MemoryProfile) -> Histogram:
     @kernel
     def rank(counts: Counts, b: int, u: float) -> float:
         block = b >> 3
-        before, within = (
-            int(counts[BLOCKS_OFFSET + block - 1]),
-            int(counts[bins_offset + b - 1]),
-        )  # read first: no branch
+        before, within = int(counts[BLOCKS_OFFSET + block - 1]), int(counts[bins_offset + b - 1])  # first: no branch
         before, within = before if block > 0 else 0, within if b & 7 else 0
         here = float(int(counts[bins_offset + b]) - within)
         return (float(before + within) + u * (here + 1.0)) / (float(count_inliers(counts)) + 1.0)
@@ -119,15 +112,22 @@ def make_histogram(profile: MemoryProfile) -> Histogram:
             pairs[bins_offset // 2 + 4 * block + j] += bin_increments[b & 7, j]
 
     @kernel
+    def add_extreme(counts: Counts, above: bool) -> float:
+        index = ABOVE_COUNT if above else BELOW_COUNT
+        total = count_inliers(counts) + int(counts[ABOVE_COUNT]) + int(counts[BELOW_COUNT])
+        rate = (float(counts[index]) + 1.0) / (float(total) + 2.0)
+        if counts[index] < max_count:  # never reached in practice: inliers are halved before
+            counts[index] += 1
+        return rate
+
+    @kernel
     def halve(counts: Counts) -> None:
         counts[ABOVE_COUNT], counts[BELOW_COUNT] = (counts[ABOVE_COUNT] + 1) >> 1, (counts[BELOW_COUNT] + 1) >> 1
         before, halved = 0, 0
-        for b in range(
-            len(counts) - bins_offset
-        ):  # a length unknown to the compiler, which would unroll the loop otherwise
+        for b in range(len(counts) - bins_offset):  # a length unknown to the compiler, which would unroll the loop
             counts[bins_offset + b] = ((before + int(counts[bins_offset + b])) >> 1) - halved
             if b & 7 == 7:
                 before = int(counts[BLOCKS_OFFSET + (b >> 3)])
                 counts[BLOCKS_OFFSET + (b >> 3)] = halved = before >> 1
 
-    return Histogram(bin_index, count_inliers, rank, is_single_bin, add_point, halve)
+    return Histogram(bin_index, count_inliers, rank, is_single_bin, add_point, add_extreme, halve)
