@@ -10,15 +10,17 @@ from limpet.auto import ar1, change_score
 from limpet.auto.initialization import INLIER_THRESHOLD_SD, init_auto, init_auto_batch, make_moments_kernel
 from limpet.auto.step_kernel import make_auto_kernels
 from limpet.models import GaussianMixture, LinearRegression, PoissonMixture
-from limpet.models._outlier_screening import (
+from limpet.models._seeding import equidistant_seeds
+from limpet.models._standardization import (
     MAX_SCREENED_POINTS,
     MAX_SPREADS,
     MIN_NEIGHBOR_SHARE,
     NEIGHBOR_RADIUS,
+    column_medians,
+    fit_location_scale,
+    standardize,
     standardize_and_screen,
 )
-from limpet.models._seeding import equidistant_seeds
-from limpet.models._standardization import column_medians, fit_location_scale, standardize
 
 STREAMS = 9
 

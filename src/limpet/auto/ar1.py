@@ -13,7 +13,7 @@ from limpet._jit.compile import kernel
 from limpet._jit.math import averaging_step, maximum
 from limpet.auto.density_scorer import MIN_CORE_STEP
 from limpet.core.state import Layout, Vector
-from limpet.models._outlier_screening import BoolArray
+from limpet.models._standardization import BoolArray
 
 MAX_POINTS_AFTER_CHANGE = 12.0  # effective sample size of the moments after a change
 MIN_VARIANCE = 1e-18  # in standardized units

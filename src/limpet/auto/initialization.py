@@ -23,7 +23,7 @@ from limpet.auto.step_kernel import AutoKernels
 from limpet.core.state import Vector
 from limpet.core.threshold import gamma_for_rate
 from limpet.models._initialization import INIT_CHUNK_VALUES, fit_mixtures
-from limpet.models._outlier_screening import MAX_SPREADS, StandardizedStart, standardize_and_screen
+from limpet.models._standardization import MAX_SPREADS, StandardizedStart, standardize_and_screen
 from limpet.models.components.base import Component
 
 # A mixture is fitted to tens of points, of which a fifth may be outliers: first a trimmed fit, which is too narrow

@@ -12,14 +12,7 @@ if TYPE_CHECKING:
     from limpet.models.regression import LinearRegression, LogisticRegression
 
 
-__all__ = [
-    "ConjugatePrior",
-    "GaussianMixture",
-    "LinearRegression",
-    "LogisticRegression",
-    "Model",
-    "PoissonMixture",
-]
+__all__ = ["ConjugatePrior", "GaussianMixture", "LinearRegression", "LogisticRegression", "Model", "PoissonMixture"]
 
 _MODULE_BY_NAME = {
     "GaussianMixture": "mixture",

@@ -1,18 +1,39 @@
-"""Initialize mixtures from few points, some of which may be outliers."""
+"""Initialize mixtures from few points, some of which may be outliers: trimmed EM, and plain moments.
+
+A fit is laid out as [ weights (K) | components (K·size) ].
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
 import numpy as np
 
+from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.math import exp, log, maximum
 from limpet.core.state import Layout, Vector
-from limpet.models._outlier_screening import MAX_SCREENED_POINTS, BoolArray, standardize_and_screen
-from limpet.models._seeding import draw_random_numbers, equidistant_seeds, make_workspace
-from limpet.models._trimmed_em import make_trimmed_em
+from limpet.models._seeding import (
+    EMWorkspace,
+    draw_random_numbers,
+    draw_seed,
+    equidistant_seeds,
+    is_distinct_seed,
+    make_workspace,
+)
+from limpet.models._standardization import MAX_SCREENED_POINTS, BoolArray, standardize_and_screen
 from limpet.models.components.base import Component
 
 TRIMMED_SHARE = 0.1  # share of the points that may be outliers
 MIN_INIT_VARIANCE_SHARE = 1e-4  # of the spread of all points: too wide a start is safe, too narrow a start is not
 INIT_CHUNK_VALUES = 4096  # numbers of a chunk that fits into the processor's cache
+MAX_EM_ROUNDS = 15
+SEED_VARIANCE = 0.1  # narrow, so that the first round assigns each point to the nearest seed
+VARIANCE_INFLATION = 1.3  # few points, with the least likely trimmed, underestimate the variance
+MIN_SEPARATION_SD = 0.05  # standard deviations
 
 
 def init_mixtures(
@@ -67,14 +88,13 @@ def fit_mixtures(
     size, has_missing = component.n_parameters(d), missing.any(axis=(1, 2))
     trimmed_em = make_trimmed_em(component, bool(has_missing.any()))
     simple = K == 1 and trimmed_share == 0.0
+    fits = np.empty((m, K + K * size))
     if simple and 0 < has_missing.sum() < m:  # each stream is fitted as it would be alone
-        fits = np.empty((m, K + K * size))
         center = np.broadcast_to(center, (m, d))
         for mask in (has_missing, ~has_missing):
             subset = (points[mask], center[mask], trusted[mask])
             fits[mask] = fit_mixtures(component, *subset, K, trimmed_share, seed, default_variance)
         return fits
-    fits = np.empty((m, K + K * size))
     filled = np.where(missing, center[:, None], points) if has_missing.any() else points
     is_constant = filled.max(axis=1) == filled.min(axis=1)
     min_variances = np.where(is_constant, default_variance, MIN_INIT_VARIANCE_SHARE)
@@ -82,9 +102,226 @@ def fit_mixtures(
         trimmed_em.fit_moments(points, trusted, min_variances, fits, size, np.empty(d))
     else:
         observed = d - missing.sum(axis=2, dtype=float)
-        axis_seeds = equidistant_seeds(filled, trusted, K)
-        draws, workspace = draw_random_numbers(K, seed), make_workspace(component, n, K, d)
+        seeds = draw_random_numbers(K, seed), equidistant_seeds(filled, trusted, K)
+        workspace = make_workspace(component, n, K, d)
         trimmed_em.search(
-            points, filled, observed, trusted, min_variances, fits, draws, axis_seeds, trimmed_share, size, workspace
+            points, filled, observed, trusted, min_variances, fits, *seeds, trimmed_share, size, workspace
         )
     return fits
+
+
+@dataclass(frozen=True, eq=False)
+class TrimmedFit:
+    """Compiled fits of a component family, for any numbers and dimensions.
+
+    points (m, n, d): standardized. trusted (m, n): the points to fit to. min_variances (m, d): lower bounds of the
+    variances that regularize components. best (m, K + K·size): receives the fits.
+    """
+
+    search: Callable[..., Any]
+    """(points, filled (m, n, d), observed (m, n), trusted, min_variances, best, draws (S, K, 2), axis_seeds
+    (m, L, K, d), trimmed_share, size, workspace): the fit with the largest likelihood of the retained points, among
+    one fit per row of random numbers and one per axis seed. A NaN in `points` is missing and integrated out; `filled`
+    has an imputed value there, for the seeds; `observed` counts the other coordinates. trimmed_share: the share of
+    trusted points that is left out."""
+
+    fit_moments: Callable[..., Any]
+    """(points, trusted, min_variances, best, size, variances (d,)): the same for one component and complete points
+    without trimming, where no search is needed and much less is compiled."""
+
+
+@kernel
+def trim(trusted: BoolArray, observed: Vector, n_trimmed: int, workspace: EMWorkspace) -> float:
+    """Retain the trusted points but the least likely; return their likelihood."""
+    retained, log_likelihood, values = workspace.retained, workspace.log_likelihood, workspace.values
+    n = len(trusted)
+    for t in range(n):
+        retained[t] = trusted[t]
+        values[t] = log_likelihood[t] / observed[t]
+    for _ in range(n_trimmed):
+        worst, worst_value = -1, math.inf
+        for t in range(n):
+            if retained[t] and (worst < 0 or values[t] < worst_value):
+                worst, worst_value = t, values[t]
+        retained[worst] = False
+    total = 0.0
+    for t in range(n):
+        total += log_likelihood[t] if retained[t] else 0.0
+    return total
+
+
+@cache
+def make_trimmed_em(component: Component, handles_missing: bool = True) -> TrimmedFit:
+    """Return the fits for a family of components."""
+    evaluate, impute, advance = component.evaluate, component.impute, component.advance
+    init_at_point, add_variances, regularize = component.init_at_point, component.add_variances, component.regularize
+    elliptical = component.elliptical
+    stamp = source_fingerprint([evaluate, impute, advance, init_at_point, add_variances, regularize])
+
+    @kernel
+    def evaluate_component(
+        fit: Vector, offset: int, y: Vector, d: int, observed: float, imputed_offset: int, workspace: EMWorkspace
+    ) -> tuple[float, float, float]:
+        if handles_missing and observed < d:
+            return impute(fit, offset, y, 0, d, workspace.work, 0, workspace.imputed, imputed_offset)
+        return evaluate(fit, offset, y, 0, d, workspace.work, 0)
+
+    @kernel
+    def e_step(fit: Vector, points: Vector, observed: Vector, K: int, size: int, workspace: EMWorkspace) -> None:
+        """Compute responsibilities, imputed points, and the log-likelihood of each point."""
+        n, d = points.shape
+        responsibilities, peak_densities = workspace.responsibilities, workspace.peak_densities
+        for t in range(n):
+            max_exponent, total = -math.inf, 0.0
+            for k in range(K):
+                offset, imputed_offset = K + k * size, (t * K + k) * size
+                exponent, precision, q = evaluate_component(
+                    fit, offset, points[t], d, observed[t], imputed_offset, workspace
+                )
+                exponent = exponent - 0.5 * q if elliptical else exponent
+                responsibilities[t, k], peak_densities[k] = exponent, fit[k] * math.sqrt(precision)
+                max_exponent = exponent if exponent > max_exponent else max_exponent
+            for k in range(K):
+                responsibilities[t, k] = peak_densities[k] * exp(responsibilities[t, k] - max_exponent)
+                total += responsibilities[t, k]
+            inverse = 1.0 / total
+            for k in range(K):
+                responsibilities[t, k] *= inverse
+            workspace.log_likelihood[t] = max_exponent + log(total)
+
+    @kernel
+    def pool_variances(
+        fit: Vector,
+        d: int,
+        K: int,
+        size: int,
+        total: float,
+        n_retained: float,
+        min_variances: Vector,
+        variances: Vector,
+    ) -> None:
+        """Shrink components to pooled variances; turn masses into weights."""
+        correction = n_retained - K if n_retained - K > 1.0 else 1.0
+        correction = VARIANCE_INFLATION * n_retained / correction  # K means have been fitted
+        for i in range(d):
+            variances[i] = maximum(correction * variances[i], min_variances[i])
+        for k in range(K):
+            regularize(fit, K + k * size, d, variances, (d + 1.0) / (fit[k] + d + 1.0))
+            fit[k] = (fit[k] + 0.5) / (total + 0.5 * K)
+
+    @kernel
+    def m_step(
+        fit: Vector,
+        points: Vector,
+        observed: Vector,
+        n_retained: float,
+        K: int,
+        size: int,
+        min_variances: Vector,
+        workspace: EMWorkspace,
+    ) -> None:
+        """Compute weighted moments with the same step that updates the stream's model."""
+        n, d = points.shape
+        variances = workspace.variances
+        for i in range(d):
+            variances[i] = 0.0
+        total = 0.0
+        for k in range(K):
+            mass, offset = 0.0, K + k * size
+            for t in range(n):
+                r = workspace.responsibilities[t, k]
+                if workspace.retained[t] and r > 1e-9:
+                    mass += r
+                    if handles_missing and observed[t] < d:
+                        advance(fit, offset, workspace.imputed, (t * K + k) * size, d, r / mass, True)
+                    else:
+                        advance(fit, offset, points[t], 0, d, r / mass, False)
+            fit[k] = mass
+            total += mass
+            add_variances(fit, offset, d, variances, mass / n_retained)
+        pool_variances(fit, d, K, size, total, n_retained, min_variances, variances)
+
+    @kernel
+    def separate_duplicates(fit: Vector, d: int, K: int, size: int, draws: Vector, variances: Vector) -> None:
+        """Move coinciding components apart, which could otherwise never separate."""
+        for k in range(1, K):
+            for other in range(k):
+                for i in range(d):
+                    variances[i] = 0.0
+                add_variances(fit, K + k * size, d, variances, 1.0)
+                squared_distance = 0.0
+                for i in range(d):
+                    difference = fit[K + k * size + i] - fit[K + other * size + i]
+                    squared_distance += difference * difference / variances[i]
+                if squared_distance < MIN_SEPARATION_SD * MIN_SEPARATION_SD:
+                    for i in range(d):
+                        fit[K + k * size + i] += MIN_SEPARATION_SD * (1.0 + draws[0, k, 1]) * math.sqrt(variances[i])
+
+    def search(  # type: ignore[no-untyped-def]
+        points, filled, observed, trusted, min_variances, best, draws, axis_seeds, trimmed_share, size, workspace
+    ):
+        stamp  # noqa: B018  (part of the cache key)
+        m, n, d = points.shape
+        S, K, _ = draws.shape
+        fit, variances, seed_points = workspace.fit, workspace.variances, workspace.seed_points
+        for stream in range(m):
+            stream_points, n_observed, is_trusted = points[stream], observed[stream], trusted[stream]
+            n_trusted, best_log_likelihood = 0, -math.inf
+            for t in range(n):
+                n_trusted += is_trusted[t]
+            n_trimmed = int(trimmed_share * n_trusted)
+            for s in range(S + axis_seeds.shape[1]):
+                for i in range(d):
+                    variances[i] = SEED_VARIANCE if s < S or i == s - S else 1.0
+                for k in range(K):
+                    drawn_index = (
+                        draw_seed(fit, k, draws[s, k, 0], filled[stream], is_trusted, K, size, workspace)
+                        if s < S
+                        else 0
+                    )
+                    for i in range(d):
+                        seed_points[s, k, i] = (
+                            filled[stream, drawn_index, i] if s < S else axis_seeds[stream, s - S, k, i]
+                        )
+                    fit[k] = 1.0 / K
+                    init_at_point(fit, K + k * size, seed_points[s, k], 0, d, variances)
+                if not is_distinct_seed(s, seed_points.reshape(-1), K * d):
+                    continue  # the same fit again
+                log_likelihood = 0.0
+                for iteration in range(MAX_EM_ROUNDS + 1):
+                    e_step(fit, stream_points, n_observed, K, size, workspace)
+                    log_likelihood = trim(is_trusted, n_observed, n_trimmed, workspace)
+                    if iteration == MAX_EM_ROUNDS:
+                        break
+                    for i in range(len(fit)):
+                        workspace.previous_fit[i] = fit[i]
+                    n_retained = float(n_trusted - n_trimmed)
+                    m_step(fit, stream_points, n_observed, n_retained, K, size, min_variances[stream], workspace)
+                    n_equal = 0
+                    while n_equal < len(fit) and fit[n_equal] == workspace.previous_fit[n_equal]:
+                        n_equal += 1
+                    if n_equal == len(fit):
+                        break  # converged
+                if s == 0 or log_likelihood > best_log_likelihood:
+                    best_log_likelihood = log_likelihood
+                    for i in range(len(fit)):
+                        best[stream, i] = fit[i]
+            separate_duplicates(best[stream], d, K, size, draws, variances)
+
+    def fit_moments(points, trusted, min_variances, best, size, variances):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        m, n, d = points.shape
+        for stream in range(m):
+            fit, flat_points = best[stream], points[stream].reshape(-1)
+            for i in range(1 + size):
+                fit[i] = 0.0
+            for t in range(n):
+                if trusted[stream, t]:
+                    fit[0] += 1.0
+                    advance(fit, 1, flat_points, t * d, d, 1.0 / fit[0], False)
+            for i in range(d):
+                variances[i] = 0.0
+            add_variances(fit, 1, d, variances, 1.0)
+            pool_variances(fit, d, 1, size, fit[0], fit[0], min_variances[stream], variances)
+
+    return TrimmedFit(jit_entry_point(search, releases_gil=True), jit_entry_point(fit_moments, releases_gil=True))

@@ -12,8 +12,7 @@ import numpy as np
 from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
 from limpet._jit.sort import quantile_of_sorted, shell_sort
 from limpet.core.state import Vector
-from limpet.models._outlier_screening import BoolArray
-from limpet.models._standardization import median
+from limpet.models._standardization import BoolArray, median
 from limpet.models.components.base import Component
 
 N_RANDOM_SEEDINGS = 20  # of a mixture
@@ -23,36 +22,17 @@ MIN_POINTS_PER_COMPONENT = 10  # for seeds along one coordinate: with fewer poin
 class EMWorkspace(NamedTuple):
     """Workspace for n points in d dimensions and K components, shared by all streams."""
 
-    seed_points: Vector
-    """(seedings, K, d): the initial means."""
-
-    fit: Vector
-    previous_fit: Vector
-    """[ weights | components ], and the same one round before."""
-
-    retained: BoolArray
-    """(n,): the points that are not trimmed in a round."""
-
-    values: Vector
-    """(n,): values to be sorted."""
-
-    log_likelihood: Vector
-    """(n,): of each point."""
-
-    responsibilities: Vector
-    """(n, K)."""
-
-    peak_densities: Vector
-    """(K,): densities at the means, times the weights."""
-
-    imputed: Vector
-    """(n·K·size): each point with missing values imputed by each component."""
-
-    variances: Vector
-    """(d,): pooled over components."""
-
-    work: Vector
-    """Workspace of a component."""
+    seed_points: Vector  # (seedings, K, d): the initial means
+    fit: Vector  # [ weights | components ] …
+    previous_fit: Vector  # … and the same one round before
+    retained: BoolArray  # (n,): the points that are not trimmed in a round
+    values: Vector  # (n,): values to be sorted
+    log_likelihood: Vector  # (n,): of each point
+    responsibilities: Vector  # (n, K)
+    peak_densities: Vector  # (K,): densities at the means, times the weights
+    imputed: Vector  # (n·K·size): each point with missing values imputed by each component
+    variances: Vector  # (d,): pooled over components
+    work: Vector  # of a component
 
 
 def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
@@ -89,13 +69,8 @@ def draw_seed(
     more likely than others. uniform: a random number from 0 to 1.
     """
     n, d = points.shape
-    draw_weights, values, max_weight, total_weight, drawn_index = (
-        workspace.log_likelihood,
-        workspace.values,
-        1.0,
-        0.0,
-        0,
-    )
+    draw_weights, values = workspace.log_likelihood, workspace.values
+    max_weight, total_weight, drawn_index = 1.0, 0.0, 0
     for t in range(n):
         draw_weights[t] = 1.0 if k == 0 else math.inf
         for other in range(k):
@@ -134,10 +109,7 @@ def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
 
 @cache
 def quantile_seeds() -> Callable[..., Any]:
-    """Compile the loop of `equidistant_seeds`.
-
-    (points (m, n, d), trusted (m, n), K, axis_seeds (m, d, K, d), values (n,)).
-    """
+    """Return (points (m, n, d), trusted (m, n), K, axis_seeds (m, d, K, d), values (n,)), compiled."""
     stamp = source_fingerprint([median, quantile_of_sorted])
 
     def fill_axis_seeds(points, trusted, K, axis_seeds, values):  # type: ignore[no-untyped-def]
