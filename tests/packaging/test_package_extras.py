@@ -172,13 +172,13 @@ def test_data(python, tmp_path):
         import numpy as np
         from scipy.io import savemat
         from limpet.datasets import load_thyroid
-        from limpet.datasets._fetch import SOURCES, Source
+        from limpet.datasets._fetch import REMOTE_FILES, RemoteFile
         savemat("thyroid.mat", {"X": np.ones((2100, 6)), "y": np.arange(2100) % 100 == 0})
         digest = hashlib.sha256(Path("thyroid.mat").read_bytes()).hexdigest()
         server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory="."))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/thyroid.mat"
-        SOURCES["thyroid/thyroid.mat"] = Source(url, digest)
+        REMOTE_FILES["thyroid/thyroid.mat"] = RemoteFile(url, digest)
         print(load_thyroid())
     """
     output = python(script, XDG_CACHE_HOME=str(tmp_path / "cache"), NO_PROXY="127.0.0.1", no_proxy="127.0.0.1")
