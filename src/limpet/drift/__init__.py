@@ -1,7 +1,4 @@
-"""Drift detectors as score streams.
-
-A score is a number per point that is large where the stream has changed.
-"""
+"""Drift detectors as score streams: a number per point, large where the stream has changed."""
 
 from limpet.drift.adwin import ADWIN
 from limpet.drift.base import DriftDetector

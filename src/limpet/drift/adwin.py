@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from limpet._optional import optional_import
 from limpet._validation import FloatArray, check_positive
-from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
+from limpet.core.algorithm import MAX_ABS_VALUE
+from limpet.drift.base import DriftDetector
 
 
 class ADWIN(DriftDetector):
@@ -62,23 +62,16 @@ class ADWIN(DriftDetector):
         scores[:] = np.nan
         for i, window in enumerate(self._windows):
             usable = np.abs(rows[:, i]) <= MAX_ABS_VALUE
-            widths = measure_widths(window, rows[usable, i].tolist())
+            widths = [window.width]
+            for value in rows[usable, i].tolist():
+                window.update(value)
+                widths.append(window.width)
             scores[usable, i] = -np.diff(np.array(widths, np.float64))
 
     def _score_point(self, x: float) -> float:
         if not abs(x) <= MAX_ABS_VALUE:
             return math.nan
         window = self._windows[0]
-        before = window.width
+        previous_width = window.width
         window.update(x)
-        return float(before - window.width)
-
-
-def measure_widths(window: Any, values: list[float]) -> list[int]:
-    """Return the width of a window before the first value and after each value."""
-    widths = [window.width]
-    update, append = window.update, widths.append
-    for value in values:
-        update(value)
-        append(window.width)
-    return widths
+        return float(previous_width - window.width)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
 from limpet._jit.compile import announce_compilation
 from limpet._validation import FloatArray
-from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.learners.input import Names, read_point, read_rows
-
-DetectorT = TypeVar("DetectorT", bound="DriftDetector")
-
-__all__ = ["MAX_ABS_VALUE", "DriftDetector"]
 
 
 class DriftDetector(ABC):
@@ -67,7 +62,7 @@ class DriftDetector(ABC):
         scores = self._score_rows(rows)
         return scores[:, 0] if rows.shape[1] == 1 and np.ndim(X) == 1 else scores
 
-    def clone(self: DetectorT) -> DetectorT:
+    def clone(self) -> Self:
         """Return a detector with the same settings and no state."""
         return type(self)(**self._settings)
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache, lru_cache
-from typing import Any
+import random
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
-from limpet._jit.compile import jit_entry_point, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet._validation import FloatArray, check_int, check_positive
-from limpet.drift._python_random import IntArray, make_generator, sample, uses_pool
-from limpet.drift._sorted_window import COUNT_INDEX, clear_window, insert_point, make_windows, max_cdf_gap
-from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
+from limpet.core.algorithm import MAX_ABS_VALUE
+from limpet.drift.base import DriftDetector
 from limpet.exceptions import InvalidInputError
+
+IntArray = npt.NDArray[np.int64]
 
 # The exact test of Kolmogorov and Smirnov for two samples of equal size
 
@@ -23,9 +24,7 @@ MAX_SAMPLE_POINTS = 10_000  # beyond, the usual implementations do not compute t
 
 @lru_cache(maxsize=32)
 def exact_p_values(size: int) -> FloatArray:
-    """Return P(size·D ≥ h) for h = 0 … size.
-
-    D is the distance of the distributions of two samples of this size.
+    """Return P(size·D ≥ h) for h = 0 … size, D the distance of two samples.
 
     The distance of two samples of n points is a multiple of 1/n, so that n + 1 values suffice [1]_:
     p_h = 2 (C(2n, n−h) − C(2n, n−2h) + C(2n, n−3h) − …) / C(2n, n), in exact integers up to one correctly rounded
@@ -43,55 +42,203 @@ def exact_p_values(size: int) -> FloatArray:
     tail_counts = [paths[0]]
     for h in range(1, size + 1):
         tail_counts.append(2 * (sum(paths[h :: 2 * h]) - sum(paths[2 * h :: 2 * h])))
-    table = np.array([count / paths[0] for count in tail_counts])
-    table.flags.writeable = False
-    return table
+    p_values = np.array([count / paths[0] for count in tail_counts])
+    p_values.flags.writeable = False
+    return p_values
 
+
+# `random.Random(seed).sample(range(n), k)` of the standard library, compiled: river's results depend on these draws.
+# A generator is a vector of integers: the words of the Mersenne Twister (Matsumoto and Nishimura, 1998) and, last, how
+# many of them are used.
+
+STATE_WORDS, SHIFT_WORDS = 624, 397
+
+
+def make_generator(seed: int) -> IntArray:
+    """Return the generator of `random.Random(seed)` before its first draw."""
+    return np.array(random.Random(seed).getstate()[1], np.int64)
+
+
+def uses_pool(n: int, k: int) -> bool:
+    """Return whether the standard library draws from a pool, without rejection."""
+    return n <= 21 + (4 ** math.ceil(math.log(k * 3, 4)) if k > 5 else 0)
+
+
+@kernel
+def refill(generator: IntArray) -> None:
+    """Generate the next 624 words."""
+    for i in range(STATE_WORDS):
+        following = i + 1 if i + 1 < STATE_WORDS else 0
+        distant = i + SHIFT_WORDS if i + SHIFT_WORDS < STATE_WORDS else i + SHIFT_WORDS - STATE_WORDS
+        mixed = (generator[i] & 0x80000000) | (generator[following] & 0x7FFFFFFF)
+        generator[i] = generator[distant] ^ (mixed >> 1) ^ (0x9908B0DF if mixed & 1 else 0)
+    generator[STATE_WORDS] = 0
+
+
+@kernel
+def draw_below(generator: IntArray, n: int, bits: int) -> int:
+    """Draw an integer below n, which has this many bits, by rejection."""
+    drawn = n
+    while drawn >= n:
+        if generator[STATE_WORDS] >= STATE_WORDS:
+            refill(generator)
+        word = generator[generator[STATE_WORDS]]
+        generator[STATE_WORDS] += 1
+        word ^= word >> 11
+        word ^= (word << 7) & 0x9D2C5680
+        word ^= (word << 15) & 0xEFC60000
+        word ^= word >> 18
+        drawn = word >> (32 - bits)
+    return drawn
+
+
+@kernel
+def sample(generator: IntArray, n: int, k: int, use_pool: bool, workspace: IntArray, drawn: IntArray) -> None:
+    """Draw k of the integers below n into `drawn`; the workspace has n numbers."""
+    bits = 0
+    while n >> bits:
+        bits += 1
+    for i in range(n):
+        workspace[i] = i
+    for i in range(k):
+        if use_pool:
+            remaining = n - i
+            bits -= remaining >> (bits - 1) == 0
+            j = draw_below(generator, remaining, bits)
+            drawn[i] = workspace[j]
+            workspace[j] = workspace[remaining - 1]
+        else:
+            j = draw_below(generator, n, bits)
+            while workspace[j] < 0:
+                j = draw_below(generator, n, bits)
+            drawn[i] = j
+            workspace[j] = -1
+
+
+# A sorted sliding window. Each point is inserted, and one pass over the window gives the distance of its newest points
+# from others; sorting two samples per point would take most of the time.
+# A window of w points has two vectors. `values`: the points by slot (a ring), then sorted. `bookkeeping`: the number of
+# points and the oldest slot, then the slot of each sorted point, then the sign of each slot.
+
+COUNT_INDEX, OLDEST_INDEX, HEADER_SIZE = 0, 1, 2
+
+
+@kernel
+def clear_window(bookkeeping: IntArray) -> None:
+    """Empty the window. Signs stay: the sign of a slot is set before it is used."""
+    bookkeeping[COUNT_INDEX] = 0
+    bookkeeping[OLDEST_INDEX] = 0
+
+
+@kernel
+def count_below(ordered: FloatArray, n_points: int, y: float, inclusive: bool) -> int:
+    """Return how many of the first points are less than y, or at most y."""
+    low, high = 0, n_points
+    while low < high:
+        middle = (low + high) // 2
+        value = ordered[middle]
+        if value < y or (inclusive and value == y):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recent: int, y: float) -> None:
+    """Insert a point, in place of the oldest if the window is full.
+
+    The newest n_recent slots have the sign −1. Among equal points the oldest is first, so that the point to be replaced
+    can be found by its value.
+    """
+    ring, ordered = values[:window], values[window:]
+    slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
+    n_points = bookkeeping[COUNT_INDEX]
+    if n_points < window:
+        slot, hole = n_points, n_points
+        bookkeeping[COUNT_INDEX] = n_points + 1
+    else:
+        slot = bookkeeping[OLDEST_INDEX]
+        hole = count_below(ordered, n_points, ring[slot], False)
+        bookkeeping[OLDEST_INDEX] = slot + 1 if slot + 1 < window else 0
+    target = count_below(ordered, n_points, y, True)
+    if target > hole:
+        target -= 1
+        for k in range(hole, target):
+            ordered[k], slots[k] = ordered[k + 1], slots[k + 1]
+    else:
+        for k in range(hole, target, -1):
+            ordered[k], slots[k] = ordered[k - 1], slots[k - 1]
+    ordered[target], slots[target], ring[slot], signs[slot] = y, slot, y, -1
+    signs[slot - n_recent if slot >= n_recent else slot - n_recent + window] = 0
+
+
+@kernel
+def max_cdf_gap(values: FloatArray, bookkeeping: IntArray, window: int, drawn: IntArray) -> int:
+    """Return the maximum gap of the counts of the newest and the drawn points.
+
+    The window is full. `drawn` counts from the oldest point. Among equal values, only the difference after the last of
+    them counts.
+    """
+    ordered = values[window:]
+    slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
+    oldest = bookkeeping[OLDEST_INDEX]
+    for k in range(len(drawn)):
+        slot = oldest + drawn[k]
+        signs[slot if slot < window else slot - window] = 1
+    gap, max_gap = 0, 0
+    for k in range(window - 1):  # the gap after the last point is 0
+        gap += signs[slots[k]]
+        size = abs(gap) if ordered[k] != ordered[k + 1] else 0
+        max_gap = size if size > max_gap else max_gap
+    for k in range(len(drawn)):
+        slot = oldest + drawn[k]
+        signs[slot if slot < window else slot - window] = 0
+    return max_gap
+
+
+# The detector
 
 MIN_DETECTION_DISTANCE = 0.1  # of the two distributions; a smaller one is no detection, however significant
 
 
-@cache
-def make_kswin_kernel() -> Callable[..., Any]:
-    """Compile the loop over the rows."""
-    stamp = source_fingerprint([sample, insert_point, max_cdf_gap, clear_window])
+def write_kswin_scores(
+    rows: FloatArray,
+    scores: FloatArray,
+    values: FloatArray,
+    bookkeeping: IntArray,
+    generators: IntArray,
+    initial_generator: IntArray,
+    workspace: IntArray,
+    drawn: IntArray,
+    score_table: FloatArray,
+    critical_gap: int,
+    use_pool: bool,
+    max_abs_value: float,
+) -> None:
+    """Score each row, and advance the windows and the generators."""
+    n_older, n_recent = len(workspace), len(drawn)
+    window = n_older + n_recent
+    for i in range(rows.shape[1]):
+        column_values, column_bookkeeping, generator = values[i], bookkeeping[i], generators[i]
+        for t in range(len(rows)):
+            y = rows[t, i]
+            scores[t, i] = math.nan
+            if not abs(y) <= max_abs_value:
+                continue
+            insert_point(column_values, column_bookkeeping, window, n_recent, y)
+            if column_bookkeeping[COUNT_INDEX] < window:
+                continue
+            sample(generator, n_older, n_recent, use_pool, workspace, drawn)
+            gap = max_cdf_gap(column_values, column_bookkeeping, window, drawn)
+            scores[t, i] = score_table[gap]
+            if gap >= critical_gap:
+                clear_window(column_bookkeeping)
+                for k in range(len(initial_generator)):
+                    generator[k] = initial_generator[k]
 
-    def write_kswin_scores(
-        rows: FloatArray,
-        scores: FloatArray,
-        values: FloatArray,
-        bookkeeping: IntArray,
-        generators: IntArray,
-        initial_generator: IntArray,
-        workspace: IntArray,
-        drawn: IntArray,
-        score_table: FloatArray,
-        critical_gap: int,
-        use_pool: bool,
-        max_abs_value: float,
-    ) -> None:
-        stamp  # noqa: B018  (Numba's cache depends on it)
-        n_older, n_recent = len(workspace), len(drawn)
-        window = n_older + n_recent
-        for i in range(rows.shape[1]):
-            column_values, column_bookkeeping, generator = values[i], bookkeeping[i], generators[i]
-            for t in range(len(rows)):
-                y = rows[t, i]
-                scores[t, i] = math.nan
-                if not abs(y) <= max_abs_value:
-                    continue
-                insert_point(column_values, column_bookkeeping, window, n_recent, y)
-                if column_bookkeeping[COUNT_INDEX] < window:
-                    continue
-                sample(generator, n_older, n_recent, use_pool, workspace, drawn)
-                gap = max_cdf_gap(column_values, column_bookkeeping, window, drawn)
-                scores[t, i] = score_table[gap]
-                if gap >= critical_gap:
-                    clear_window(column_bookkeeping)
-                    for k in range(len(initial_generator)):
-                        generator[k] = initial_generator[k]
 
-    return jit_entry_point(write_kswin_scores, releases_gil=True)
+compiled_kswin = jit_entry_point(write_kswin_scores, releases_gil=True)
 
 
 class KSWIN(DriftDetector):
@@ -156,24 +303,20 @@ class KSWIN(DriftDetector):
         detected = (p_values <= self.alpha) & (np.arange(self.stat + 1) / self.stat > MIN_DETECTION_DISTANCE)
         self._critical_gap = int(detected.argmax()) if detected.any() else self.stat + 1
         self._score_table = 1.0 - p_values
-        self._initial_generator = make_generator(self.seed).copy()
+        self._initial_generator = make_generator(self.seed)
         self._generators = np.tile(self._initial_generator, (width, 1))
-        self._values, self._bookkeeping = make_windows(width, self.window)
+        self._values = np.zeros((width, 2 * self.window))
+        self._bookkeeping = np.zeros((width, HEADER_SIZE + 2 * self.window), np.int64)
         self._workspace, self._drawn = np.empty(self.window - self.stat, np.int64), np.empty(self.stat, np.int64)
         self._use_pool = uses_pool(self.window - self.stat, self.stat)
 
     @property
     def detection_threshold(self) -> float:
-        """The smallest score at which KSWIN reports a drift.
-
-        Infinite if no score is large enough.
-        """
+        """The smallest score at which a drift is reported; infinite if none is."""
         scores = self._score_table[self._critical_gap :]
         return float(scores[0]) if len(scores) else np.inf
 
     def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
-        state = (self._values, self._bookkeeping, self._generators)
-        work = (self._initial_generator, self._workspace, self._drawn)
-        make_kswin_kernel()(
-            rows, scores, *state, *work, self._score_table, self._critical_gap, self._use_pool, MAX_ABS_VALUE
-        )
+        state = (self._values, self._bookkeeping, self._generators, self._initial_generator)
+        settings = (self._score_table, self._critical_gap, self._use_pool, MAX_ABS_VALUE)
+        compiled_kswin(rows, scores, *state, self._workspace, self._drawn, *settings)

@@ -8,7 +8,8 @@ import numpy as np
 
 from limpet._jit.compile import jit_entry_point
 from limpet._validation import FloatArray, Interval, Options, check_int, check_param, check_positive
-from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
+from limpet.core.algorithm import MAX_ABS_VALUE
+from limpet.drift.base import DriftDetector
 
 CUMULATIVE_SUM, MIN_CUMULATIVE_SUM, STATE_SIZE = 0, 1, 2  # g, G, and the size of a state
 
@@ -36,12 +37,11 @@ compiled_page_hinkley = jit_entry_point(write_page_hinkley_scores, releases_gil=
 class PageHinkley(DriftDetector):
     """The Page–Hinkley statistic [1]_ as [2]_ defines it.
 
-    It is the height of a drifting sum above its minimum.
-
-    g_t = g_{t−1} + y_t − δ and G_t = min(g_t, G_{t−1}), from g_0 = G_0 = 0; the score is g_t − G_t. It grows while the
-    points are above δ on average and returns to 0 while they are below, so that it detects only rises. Only δ is
-    subtracted: if the level is above δ from the start, the score grows without bound. `RiverPageHinkley` subtracts the
-    mean and detects falls, too. Without a threshold, the statistic is never reset.
+    It is the height of a drifting sum above its minimum: g_t = g_{t−1} + y_t − δ and G_t = min(g_t, G_{t−1}), from
+    g_0 = G_0 = 0; the score is g_t − G_t. It grows while the points are above δ on average and returns to 0 while they
+    are below, so that it detects only rises. Only δ is subtracted: if the level is above δ from the start, the score
+    grows without bound. `RiverPageHinkley` subtracts the mean and detects falls, too. Without a threshold, the
+    statistic is never reset.
 
     A point that is not finite is skipped: its score is NaN.
 
@@ -96,10 +96,7 @@ def write_river_page_hinkley_scores(
     mode: int,
     max_abs_value: float,
 ) -> None:
-    """Write the statistics of river's Page–Hinkley test.
-
-    The operations are those of river, in the same order, so that the bits are the same.
-    """
+    """Write the statistics of river's test, by its operations in its order."""
     for i in range(rows.shape[1]):
         column_state = state[i]
         for t in range(len(rows)):
@@ -115,10 +112,8 @@ def write_river_page_hinkley_scores(
             column_state[MIN_UPWARD_SUM] = min(column_state[UPWARD_SUM], column_state[MIN_UPWARD_SUM])
             column_state[MAX_DOWNWARD_SUM] = max(column_state[DOWNWARD_SUM], column_state[MAX_DOWNWARD_SUM])
             if column_state[N_POINTS] >= min_instances:
-                rise, fall = (
-                    column_state[UPWARD_SUM] - column_state[MIN_UPWARD_SUM],
-                    column_state[MAX_DOWNWARD_SUM] - column_state[DOWNWARD_SUM],
-                )
+                rise = column_state[UPWARD_SUM] - column_state[MIN_UPWARD_SUM]
+                fall = column_state[MAX_DOWNWARD_SUM] - column_state[DOWNWARD_SUM]
                 score = rise if mode == 1 else fall if mode == 2 else max(rise, fall)
                 scores[t, i] = score
                 if score > threshold:
