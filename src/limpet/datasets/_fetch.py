@@ -1,7 +1,4 @@
-"""Read data files from the folder LIMPET_DATA, from the cache or from their URLs.
-
-The sha256 of the returned bytes is always verified.
-"""
+"""Read data files from the folder LIMPET_DATA, the cache or their URLs, and verify their sha256."""
 
 from __future__ import annotations
 
@@ -17,8 +14,6 @@ from urllib.parse import urlsplit
 
 from limpet._optional import optional_import
 from limpet.exceptions import DatasetError
-
-# Files by name, which is also the path in the folder LIMPET_DATA and in the cache
 
 
 class RemoteFile(NamedTuple):
@@ -36,7 +31,7 @@ _ADBENCH_URL = f"{_GITHUB_URL}/Minqi824/ADBench/3dac8221081e190f157d78e93bfa8867
 _PYOD_URL = f"{_GITHUB_URL}/yzhao062/pyod/ef6d5e8dc828615f498286c1d6a22cbd02fd4cd2"
 _NAB_URL = f"{_GITHUB_URL}/numenta/NAB/ea702d75cc2258d9d7dd35ca8e5e2539d71f3140"
 
-_SKAB_SHA256 = {
+_SKAB_SHA256 = {  # in the order of the streams
     "valve1/0.csv": "90f70a75cf359e5e7b0fffa0644fdbac6733a71510e7891b6d0427effd750cb6",
     "valve1/1.csv": "39483f67a026d0d937e75a9c979bac87fd518ad3ad8d6f97d3d5150f85099e9b",
     "valve1/2.csv": "56c85752551485622eb972ec36756bade69f287b1530d33041895406fc33dbc3",
@@ -108,6 +103,7 @@ _NAB_SHA256 = {
     },
 }
 
+# By name, which is also the path in the folder LIMPET_DATA and in the cache.
 REMOTE_FILES: dict[str, RemoteFile] = {
     "well_log/well.txt": RemoteFile(
         f"{_TCPD_URL}/datasets/well_log/well_log.txt",
@@ -127,7 +123,6 @@ REMOTE_FILES |= {
     for group, sums in _NAB_SHA256.items()
     for name, sha256 in sums.items()
 }
-
 
 DATA_FOLDER_VARIABLE = "LIMPET_DATA"
 _DOWNLOAD_LOCK = threading.Lock()  # a second thread reads from the cache what the first has downloaded
@@ -164,6 +159,13 @@ def get_cache_folder() -> Path:
     return Path(_import_pooch().os_cache("limpet"))
 
 
+def _import_pooch() -> ModuleType:
+    with optional_import("downloading data", "data", f"or set {DATA_FOLDER_VARIABLE} to a folder with the files"):
+        import pooch
+    module: ModuleType = pooch
+    return module
+
+
 def _read_from_folder(folder: Path, name: str) -> bytes:
     url, sha256 = REMOTE_FILES[name]
     advice = f"Fetch {url} and save it as {folder / name}, or unset {DATA_FOLDER_VARIABLE} to have it downloaded."
@@ -185,7 +187,7 @@ def _read_from_folder(folder: Path, name: str) -> bytes:
 
 
 def _read_from_cache(cache: Path, name: str) -> bytes | None:
-    """Return the content of a file in the cache, or None if it is missing or altered."""
+    """Return the content of a file; None if it is missing or altered."""
     try:
         content = (cache / name).read_bytes()
     except OSError:
@@ -201,7 +203,7 @@ def _download(cache: Path, name: str) -> bytes:
     advice = f"To provide it manually, fetch {url}, save it as FOLDER/{name}, and set {DATA_FOLDER_VARIABLE}=FOLDER."
     logger = pooch.get_logger()
     level = logger.level
-    logger.setLevel("WARNING")  # stderr already has a line
+    logger.setLevel("WARNING")  # the caller has already printed a line
     try:
         pooch.retrieve(url, f"sha256:{sha256}", path.name, path.parent)
     except OSError as error:
@@ -225,10 +227,3 @@ def _describe_failure(error: OSError, folder: Path) -> str:
     if response is not None:
         return f"could not be downloaded: the server returned {response.status_code} {response.reason}"
     return f"could not be downloaded: the server is unreachable or closed the connection ({type(error).__name__})"
-
-
-def _import_pooch() -> ModuleType:
-    with optional_import("downloading data", "data", f"or set {DATA_FOLDER_VARIABLE} to a folder with the files"):
-        import pooch
-    module: ModuleType = pooch
-    return module

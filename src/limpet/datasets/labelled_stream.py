@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from limpet.datasets._validation import to_flags, to_frozen_array, to_frozen_points, to_row_list
+from limpet.exceptions import InvalidInputError
 
 ChangePoints = list[int] | dict[int | str, list[int]]
 
@@ -17,9 +20,8 @@ ChangePoints = list[int] | dict[int | str, list[int]]
 class Stream:
     """A data stream and its truth.
 
-    Rows count from 0, so row r is the paper's time t = r + 1.
-
-    Arrays are copied and made read-only, so that all methods that are compared on a stream get the same data.
+    Rows count from 0, so row r is the paper's time t = r + 1. Arrays are copied and made read-only, so that all methods
+    that are compared on a stream get the same data.
 
     Parameters
     ----------
@@ -59,10 +61,15 @@ class Stream:
     covariances: npt.NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        y = to_frozen_points("y", self.y)
+        y = _copy_array("y", self.y, np.float64)
+        y = y.reshape(-1, 1) if y.ndim == 1 else y
+        if y.ndim != 2 or 0 in y.shape:
+            constraint = "must have at least one row and one column: shape (T,) or (T, d)"
+            raise InvalidInputError(f"y: {constraint}, got shape {y.shape}.")
+        y.setflags(write=False)
         n_rows, dim = y.shape
-        checked: dict[str, Any] = {"y": y}
         n_components = None
+        checked: dict[str, Any] = {"y": y}
         if self.means is not None:
             checked["means"] = to_frozen_array("means", self.means, np.float64, (n_rows, None, dim))
             n_components = checked["means"].shape[1]
@@ -104,3 +111,57 @@ class Stream:
         if self.split is not None:
             parts.append(f"test from row {self.split}")
         return f"Stream({', '.join(parts)})"
+
+
+# The parts of a stream
+
+
+def to_frozen_array(name: str, value: object, dtype: npt.DTypeLike, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
+    """Return a read-only copy of this shape, where None is any length.
+
+    >>> to_frozen_array("y", [[1], [2]], float, (None, 1)).flags.writeable
+    False
+    """
+    array = _copy_array(name, value, dtype)
+    if array.ndim != len(shape) or any(w not in (None, g) for w, g in zip(shape, array.shape, strict=True)):
+        lengths = ", ".join("any" if length is None else str(length) for length in shape)
+        comma = "," if len(shape) == 1 else ""
+        raise InvalidInputError(f"{name}: must have shape ({lengths}{comma}), got {array.shape}.")
+    array.setflags(write=False)
+    return array
+
+
+def _copy_array(name: str, value: object, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    try:
+        return np.array(value, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name}: must be an array of numbers, got {type(value).__name__}.") from error
+
+
+def to_flags(name: str, value: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Read flags, which must be 0 or 1: a cast would turn NaN and −1 into True.
+
+    >>> to_flags("labels", [0, 1])
+    array([False,  True])
+    """
+    array = np.asarray(value)
+    is_flag = np.isin(array, (0, 1))
+    if not is_flag.all():
+        raise InvalidInputError(f"{name}: must be 0 or 1, got {array[~is_flag][0]!r}.")
+    return array.astype(bool)
+
+
+def to_row_list(name: str, values: int | Iterable[int], n_rows: int) -> list[int]:
+    """Read one row of a stream, or several that strictly increase.
+
+    >>> to_row_list("change_points", (3, 7), n_rows=10)
+    [3, 7]
+    """
+    items: Any = [values] if isinstance(values, int | np.integer) and not isinstance(values, bool) else values
+    try:
+        rows = [operator.index(value) for value in items]
+    except TypeError as error:
+        raise InvalidInputError(f"{name}: must be integers, got {values!r}.") from error
+    if any(later <= earlier for earlier, later in pairwise(rows)) or any(not 0 <= row < n_rows for row in rows):
+        raise InvalidInputError(f"{name}: must be increasing rows in 0..{n_rows - 1}, got {rows}.")
+    return rows

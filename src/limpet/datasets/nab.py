@@ -42,11 +42,9 @@ PROBATION_SHARE, MAX_PROBATION_ROWS = 0.15, 750  # rows of a series that the ben
 def load_nab() -> list[Stream]:
     """Load 24 series of the Numenta Anomaly Benchmark [1]_.
 
-    They have one variable, 1,538 to 22,695 rows each, and 39 windows in total.
-
-    The group is in the name, "NAB realKnownCause/nyc_taxi": 13 real series (`realKnownCause`, `realAdExchange`), 6
-    artificial ones with an anomaly and 5 without. They are seasonal, autocorrelated, rounded or heavy-tailed, and their
-    levels shift.
+    They have one variable, 1,538 to 22,695 rows each, and 39 windows in total. "NAB realKnownCause/nyc_taxi" is a name,
+    with the group: 13 real series (`realKnownCause`, `realAdExchange`), 6 artificial ones with an anomaly and 5
+    without. They are seasonal, autocorrelated, rounded or heavy-tailed, and their levels shift.
 
     `labels` is 1 in the windows within which an alarm counts as a hit: a window is wide, lies around the anomaly, and
     most of its rows look like any others. `split` is the first row that the benchmark scores, after 15 % of the rows,

@@ -38,11 +38,9 @@ def load_smtp() -> Stream:
 def load_thyroid() -> Stream:
     """Load THYROID: 6 measurements of 3,772 patients, 93 of them anomalies.
 
-    The measurements are scaled to [0, 1].
-
-    `labels` is 1 in the rows of anomalies: the paper's t − 1. The first 2000 rows are for choosing settings
-    (`split`). The rows are patients and not a process in time, so that `change_points` is
-    empty.
+    The measurements are scaled to [0, 1]. `labels` is 1 in the rows of anomalies: the paper's t − 1. The first 2000
+    rows are for choosing settings (`split`). The rows are patients and not a process in time, so that `change_points`
+    is empty.
 
     Notes
     -----

@@ -7,24 +7,21 @@ import io
 import numpy as np
 import numpy.typing as npt
 
-from limpet._validation import Interval, Optional, Options, check_param
+from limpet._validation import FloatArray, Interval, Optional, Options, check_param
 from limpet.datasets._fetch import REMOTE_FILES, read_files
 from limpet.datasets.labelled_stream import Stream
 from limpet.exceptions import InvalidInputError
 
 SKAB_GROUPS = ("valve1", "valve2", "other")
 N_SENSORS = 8
-FloatArray = npt.NDArray[np.float64]
 
 
 def load_skab(group: str = "valve1", standardize: int | None = None, annotations: str = "paper") -> list[Stream]:
     """Load a group of the Skoltech Anomaly Benchmark [1]_.
 
-    Each stream has 8 sensors and about 1,100 rows.
-
-    The streams come in the order of their file numbers, which are in their names: "SKAB valve1/3". The paper uses
-    the 16 of valve1. It trains on those at odd places counted from 1, files 0, 2, …, 14 or `streams[::2]`, and tests on
-    `streams[1::2]`; `split` is None.
+    Each stream has 8 sensors and about 1,100 rows. The streams come in the order of their file numbers, which are in
+    their names: "SKAB valve1/3". The paper uses the 16 of valve1. It trains on files 0, 2, …, 14, `streams[::2]`, and
+    tests on `streams[1::2]`; `split` is None.
 
     Columns are Accelerometer1RMS, Accelerometer2RMS, Current, Pressure, Temperature, Thermocouple, Voltage,
     Volume Flow RateRMS. `labels` is 1 while the circuit is in the anomalous regime or on its way there or back;
@@ -67,17 +64,15 @@ def load_skab(group: str = "valve1", standardize: int | None = None, annotations
     check_param("group", group, Options(*SKAB_GROUPS))
     check_param("annotations", annotations, Options("paper", "all"))
     check_param("standardize", standardize, Optional(Interval(int, 2, None)))
-    names = sorted((name for name in REMOTE_FILES if name.startswith(f"skab/{group}/")), key=_file_number)
+    names = [name for name in REMOTE_FILES if name.startswith(f"skab/{group}/")]
     return [
-        _make_stream(f"SKAB {group}/{_file_number(name)}", content, standardize, annotations)
+        _make_stream(f"SKAB {name.removeprefix('skab/').removesuffix('.csv')}", content, standardize, annotations)
         for name, content in zip(names, read_files(names), strict=True)
     ]
 
 
 def standardize_by_first_rows(y: FloatArray, n: int) -> FloatArray:
-    """Return the columns, standardized by their first n rows.
-
-    A column that is constant on these rows is only centred.
+    """Return the columns standardized by their first n rows, or only centred.
 
     >>> standardize_by_first_rows(np.array([[1.0, 5.0], [3.0, 5.0], [6.0, 8.0]]), 2)
     array([[-1.,  0.],
@@ -114,8 +109,4 @@ def _make_stream(name: str, content: bytes, standardize: int | None, annotations
         y = standardize_by_first_rows(y, standardize)
     marks = np.flatnonzero(is_marked)
     changes = find_transition_starts(marks, labels) if annotations == "paper" else marks.tolist()
-    return Stream(y, labels=labels.astype(np.int64), change_points=changes, name=name)
-
-
-def _file_number(name: str) -> int:
-    return int(name.rsplit("/", 1)[1].removesuffix(".csv"))
+    return Stream(y, labels=labels, change_points=changes, name=name)

@@ -7,15 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from limpet._validation import Interval, Options, check_param
+from limpet._validation import FloatArray, Interval, Options, check_param
 from limpet.datasets.labelled_stream import Stream
 from limpet.exceptions import InvalidInputError
 
-# The numbers of the paper's synthetic streams: means before and after the change, and covariances.
-
-FloatArray = npt.NDArray[np.float64]
-
-# What the published notebooks hand to numpy as a covariance. It is not symmetric (0.7 against -0.3).
+# What the published notebooks pass to numpy as a covariance. It is not symmetric (0.7 against −0.3).
 NOTEBOOK_MATRIX: FloatArray = np.array([[1.0, 0.7, -0.3], [-0.3, 1.0, 0.5], [-0.3, 0.5, 1.0]])
 NOTEBOOK_MATRIX.setflags(write=False)
 
@@ -34,9 +30,8 @@ class Regimes(NamedTuple):
 def effective_numpy_covariance(matrix: FloatArray) -> FloatArray:
     """Return the covariance of `numpy.random.multivariate_normal` for any matrix.
 
-    It takes A = U S Vᵀ and multiplies standard normals by S^½ Vᵀ, hence the covariance is V S Vᵀ = (AᵀA)^½.
-    For a covariance this is A itself; for the notebooks' asymmetric matrix it is neither A nor its
-    symmetric part. (`numpy.random.Generator` keeps U in place of V: there the same matrix gives (AAᵀ)^½.)
+    For A = U S Vᵀ it multiplies standard normals by S^½ Vᵀ; the covariance is V S Vᵀ = (AᵀA)^½. For the notebooks'
+    matrix this is neither A nor its symmetric part. (`numpy.random.Generator` has U in place of V, hence (AAᵀ)^½.)
 
     >>> effective_numpy_covariance(NOTEBOOK_MATRIX).round(3)
     array([[ 0.99 ,  0.181, -0.409],
@@ -50,9 +45,8 @@ def effective_numpy_covariance(matrix: FloatArray) -> FloatArray:
 def get_regimes(dim: int, variant: str, gradual: bool) -> Regimes:
     """Return the means and covariance of one of the paper's synthetic streams.
 
-    In one dimension the printed 0.1 is read as a standard deviation. The two printed 3-D streams
-    differ before the change already: μ₁ and μ₂ are (3, 2, 1), (-2, 3, 2) in the abrupt stream and (3, 4, 1),
-    (-2, 3, -2) in the gradual one, and only the latter simply doubles.
+    In one dimension the printed 0.1 is read as a standard deviation. The two printed 3-D streams already differ before
+    the change, and only the means of the gradual one double.
 
     >>> get_regimes(dim=3, variant="printed", gradual=False).after
     array([[ 6.,  4.,  2.],
@@ -75,20 +69,14 @@ RAMP_ROWS = 300
 
 
 def make_abrupt(
-    n: int = 20000,
-    dim: int = 1,
-    alpha: float = 0.99,
-    U: float = 20.0,
-    seed: int = 0,
-    variant: str = "printed",
+    n: int = 20000, dim: int = 1, alpha: float = 0.99, U: float = 20.0, seed: int = 0, variant: str = "printed"
 ) -> Stream:
     """Generate a stream whose component means jump at row n // 2.
 
     Each point comes with probability α from ½ N(μ₁, Σ) + ½ N(μ₂, Σ) and else from the uniform distribution on
-    [-U, U)ᵈ. In one dimension σ = 0.1 and the means go from (0.5, -0.5) to (1, -1).
-
-    What a row draws depends on the seed and the row alone: another α changes which rows are outliers, another
-    U how far those lie, and neither touches the inliers; row r of a longer stream has the same noise.
+    [-U, U)ᵈ. In one dimension σ = 0.1 and the means go from (0.5, -0.5) to (1, -1). The draws of a row depend on the
+    seed and the row alone: another α changes which rows are outliers, another U how far they lie, and neither changes
+    the inliers; row r of a longer stream has the same noise.
 
     Parameters
     ----------
@@ -117,19 +105,12 @@ def make_abrupt(
 
 
 def make_gradual(
-    n: int = 20000,
-    dim: int = 1,
-    alpha: float = 0.99,
-    U: float = 20.0,
-    seed: int = 0,
-    variant: str = "printed",
+    n: int = 20000, dim: int = 1, alpha: float = 0.99, U: float = 20.0, seed: int = 0, variant: str = "printed"
 ) -> Stream:
     """Generate a stream whose component means drift from row n // 2 on.
 
-    The drift takes 300 rows.
-
-    The mean at time t is base + (t - 10000)/300 · (end - base), so the change row already has 1/300 of the
-    way behind it and the 300th row all of it. The printed 3-D formula omits the base; it is kept here, as
+    The drift takes 300 rows: the mean at time t is base + (t - 10000)/300 · (end - base), so that the change row has
+    1/300 of the way behind it and the 300th row all of it. The printed 3-D formula omits the base; it is kept here, as
     in one dimension. With n < 599 the stream ends before the drift does. All else is as in `make_abrupt`.
 
     Parameters
@@ -158,11 +139,10 @@ TRAFFIC_SPIKES, TRAFFIC_OUTAGE_ROWS = 8, 6
 def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
     """Generate web traffic with a day, a week, spikes, an outage and a shift.
 
-    Values are requests per minute in rows of 10 minutes.
-
-    The stream is synthetic. It starts on a Monday at 0:00 and has a period of a week: a curve with its low at night and
-    three quarters of the traffic on Saturdays and Sundays. The noise is normal with a standard deviation (sd) of 40 at
-    every hour, which is simpler than real traffic, whose noise grows with its level. From the third week on:
+    Values are requests per minute in rows of 10 minutes. The stream is synthetic. It starts on a Monday at 0:00 and has
+    a period of a week: a curve with its low at night and three quarters of the traffic on Saturdays and Sundays. The
+    noise is normal with a standard deviation (sd) of 40 at every hour, which is simpler than real traffic, whose noise
+    grows with its level. From the third week on:
 
     - 8 spikes: single rows, 6 to 15 sd up or down, which are `outliers`;
     - an outage: for an hour on a Thursday 5 % of the traffic remains, which is the anomaly in `labels`;
@@ -199,27 +179,30 @@ def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
     y = level + TRAFFIC_NOISE_SD * noise_rng.standard_normal(len(rows))
     y[outage] *= 0.05
     spikes = spike_rng.choice(np.flatnonzero((rows >= 14 * day) & ~outage), TRAFFIC_SPIKES, replace=False)
-    y[spikes] += (
-        spike_rng.choice([-1.0, 1.0], len(spikes)) * TRAFFIC_NOISE_SD * spike_rng.uniform(6.0, 15.0, len(spikes))
-    )
-    outliers = np.isin(rows, spikes)
-    return Stream(
-        np.maximum(y, 0.0).round(), level[:, None, None], outliers, outage.astype(np.int64), [change], "traffic"
-    )
+    signs, sizes = spike_rng.choice([-1.0, 1.0], TRAFFIC_SPIKES), spike_rng.uniform(6.0, 15.0, TRAFFIC_SPIKES)
+    y[spikes] += signs * TRAFFIC_NOISE_SD * sizes
+    y = np.maximum(y, 0.0).round()
+    return Stream(y, level[:, None, None], np.isin(rows, spikes), outage, [change], "traffic")
 
 
 def _make_stream(n: int, dim: int, alpha: float, U: float, seed: int, variant: str, gradual: bool) -> Stream:
-    _check_arguments(n, dim, alpha, U, seed, variant)
+    check_param("n", n, Interval(int, 2, None))
+    check_param("dim", dim, Options(1, 3))
+    check_param("alpha", alpha, Interval(float, 0, 1, closed="right"))
+    check_param("U", U, Interval(float, 0, None, closed="neither"))
+    check_param("seed", seed, Interval(int, 0, None))
+    check_param("variant", variant, Options("printed", "notebook"))
+    if variant == "notebook" and dim != 3:
+        raise InvalidInputError(f"variant: must be 'printed' unless dim=3, got {variant!r}.")
     change = n // 2
     before, after, covariance = get_regimes(dim, variant, gradual)
     steps = np.arange(n) - change + 1.0  # the paper's t - 10000: 1 at the change row
     progress = np.clip(steps / RAMP_ROWS, 0.0, 1.0) if gradual else (steps > 0).astype(np.float64)
     means = before + progress[:, None, None] * (after - before)
     y, outliers = _draw_points(means, covariance, alpha, U, seed)
-    suffix = " notebook" if variant == "notebook" else ""
-    name = f"{'gradual' if gradual else 'abrupt'} {dim}-D{suffix}"
+    name = f"{'gradual' if gradual else 'abrupt'} {dim}-D{' notebook' if variant == 'notebook' else ''}"
     covariances = np.broadcast_to(covariance, (len(before), dim, dim))
-    return Stream(y, means, outliers, None, [change], name, None, np.asarray(covariances))
+    return Stream(y, means, outliers, None, [change], name, covariances=covariances)
 
 
 def _draw_points(
@@ -230,25 +213,10 @@ def _draw_points(
     component_rng, outlier_rng, noise_rng, uniform_rng = np.random.default_rng(seed).spawn(4)
     component = component_rng.integers(n_components, size=n)
     outliers = np.asarray(outlier_rng.random(n) >= alpha)
+    eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+    square_root = (eigenvectors * np.sqrt(eigenvalues)) @ eigenvectors.T
     # A sum of products and not `@`: BLAS may round a row differently in a matrix of another length.
-    colored_noise = (noise_rng.standard_normal((n, dim))[:, :, None] * _square_root(covariance)).sum(axis=1)
+    colored_noise = (noise_rng.standard_normal((n, dim))[:, :, None] * square_root).sum(axis=1)
     inlier_points = means[np.arange(n), component] + colored_noise
     outlier_points = U * (2.0 * uniform_rng.random((n, dim)) - 1.0)
     return np.where(outliers[:, None], outlier_points, inlier_points), outliers
-
-
-def _square_root(covariance: FloatArray) -> FloatArray:
-    """Return the symmetric square root of a covariance."""
-    eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-    return np.asarray((eigenvectors * np.sqrt(eigenvalues)) @ eigenvectors.T)
-
-
-def _check_arguments(n: int, dim: int, alpha: float, U: float, seed: int, variant: str) -> None:
-    check_param("n", n, Interval(int, 2, None))
-    check_param("dim", dim, Options(1, 3))
-    check_param("alpha", alpha, Interval(float, 0, 1, closed="right"))
-    check_param("U", U, Interval(float, 0, None, closed="neither"))
-    check_param("seed", seed, Interval(int, 0, None))
-    check_param("variant", variant, Options("printed", "notebook"))
-    if variant == "notebook" and dim != 3:
-        raise InvalidInputError(f"variant: must be 'printed' unless dim=3, got {variant!r}.")

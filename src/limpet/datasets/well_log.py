@@ -39,10 +39,9 @@ def get_change_rows(annotations: str) -> dict[int | str, list[int]]:
 def load_well_log(annotations: str = "paper") -> Stream:
     """Load Well-log: 4,050 measurements in a borehole [1]_.
 
-    They are nuclear magnetic responses with jumps and many outliers.
-
-    `change_points` is a dict: annotator 1 to 5, as the paper numbers them, to a list of rows. The first 1550 rows
-    are for choosing settings (`split`). Values lie between 64 234 and 140 409 and are not standardised.
+    They are nuclear magnetic responses with jumps and many outliers. `change_points` is a dict: annotator 1 to 5, as
+    the paper numbers them, to a list of rows. The first 1550 rows are for choosing settings (`split`). Values lie
+    between 64,234 and 140,409 and are not standardised.
 
     The annotations were made on every sixth point [2]_. Point i of that series, counted from 0, is row 6i
     of this one. The paper took i as counted from 1, so its times t = 6(i − 1) + 1 lie six rows too early. Keep them to

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from limpet.datasets._validation import to_row_list
+from limpet.datasets.labelled_stream import to_row_list
 from limpet.plots._style import (
     CHANGE_STYLE,
     INK,

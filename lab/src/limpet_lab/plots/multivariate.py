@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
-from limpet.datasets._validation import to_row_list
+from limpet.datasets.labelled_stream import to_row_list
 from limpet.exceptions import InvalidInputError
 from limpet.plots._axes import full_or_robust_limits, mark_out_of_range
 from limpet.plots._style import (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
-from limpet.datasets._validation import to_flags, to_frozen_array, to_row_list
+from limpet.datasets.labelled_stream import to_flags, to_frozen_array, to_row_list
 from limpet.plots._axes import set_log_scale
 from limpet.plots._style import (
     BLACK,
