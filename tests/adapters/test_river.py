@@ -121,7 +121,7 @@ def test_a_feature_that_is_seen_once_is_not_waited_for(at):
     detector = trained(xs)
     assert detector.model.feature_names == ("a", "b", "c")
     assert detector.model.n_seen == 600
-    assert not detector._admission.points  # points take the short way again
+    assert not detector._collected_points  # points take the short way again
     assert detector.score_one({"a": 50.0, "b": 0.0, "c": 0.0}) > 4.0
 
 
