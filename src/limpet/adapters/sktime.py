@@ -27,11 +27,9 @@ __all__ = ["AnomalyDetector", "ChangePointDetector"]
 
 
 class StreamDetector(BaseDetector):  # type: ignore[misc]
-    """Base class: `fit` starts a series, `update` continues it.
+    """Base class: `fit` starts a series, `update` continues it, `predict` does not learn.
 
-    `predict` does not learn.
-
-    `predict` returns the results of learned rows as of the time they were learned; other rows are the continuation.
+    It returns the results of learned rows as of the time they were learned; other rows are the continuation.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -45,12 +43,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
     }
 
     def __init__(
-        self,
-        far: float = 1e-4,
-        n_components: int | str = 1,
-        covariance: str = "full",
-        lags: int = 0,
-        season: int = 0,
+        self, far: float = 1e-4, n_components: int | str = 1, covariance: str = "full", lags: int = 0, season: int = 0
     ) -> None:
         self.far = far
         self.n_components = n_components
@@ -60,8 +53,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         super().__init__()
 
     def _fit(self, X: pd.DataFrame) -> StreamDetector:
-        settings = {"covariance": self.covariance, "lags": self.lags, "season": self.season}
-        self.learner_: Learner = Detector(self.n_components, far=self.far, **settings)  # type: ignore[arg-type]
+        self.learner_: Learner = Detector(**self.get_params())
         self.trace_: Trace = self.learner_.process(labelled(X))
         self._learned = self._X = X  # sktime's `update` appends new rows to it
         return self
@@ -73,10 +65,9 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
             new = new.set_axis(pd.RangeIndex(len(self._learned), len(self._learned) + len(new)))
         repeated = new.index.isin(self._learned.index)
         if repeated.any():
-            message = (
-                f"{repeated.sum()} rows are skipped: rows with the same index and other values were learned before"
-            )
-            warnings.warn(LimpetWarning(message, "repeated", n_rows=int(repeated.sum())), stacklevel=4)
+            n_rows = int(repeated.sum())
+            message = f"{n_rows} rows are skipped: rows with the same index and other values were learned before"
+            warnings.warn(LimpetWarning(message, "repeated", n_rows=n_rows), stacklevel=4)
             new = new[~repeated]
         if len(new):
             self.trace_ = concatenate([self.trace_, self.learner_.process(labelled(new))])
@@ -103,15 +94,13 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         matches: list[tuple[int, int]] = [(0, 0)]
         for row in map(int, np.flatnonzero(learned.index == X.index[0])):
             n: int = min(len(X), len(learned) - row)
-            is_same = rows_equal(learned_values[row : row + n], values[:n]) & (
-                learned.index[row : row + n] == X.index[:n]
-            )
+            is_same = rows_equal(learned_values[row : row + n], values[:n])
+            is_same &= learned.index[row : row + n] == X.index[:n]
             n_known = n if is_same.all() else int(np.argmin(is_same))
             if n_known == len(X) or row + n_known == len(learned):
                 matches.append((row, n_known))
         last_row = len(learned) - len(X)
-        is_last_array = has_range_index(X) and last_row >= 0 and rows_equal(learned_values[last_row:], values).all()
-        if is_last_array:
+        if has_range_index(X) and last_row >= 0 and rows_equal(learned_values[last_row:], values).all():
             matches.append((last_row, len(X)))
         return max(matches, key=lambda each: each[1])
 
@@ -157,22 +146,21 @@ def rows_equal(a: Vector, b: Vector) -> Any:
 class AnomalyDetector(StreamDetector):
     """Detect anomalies of a series at a promised false-alarm rate.
 
-    The model follows changes.
-
-    `transform_scores` returns −log10 of the p-value of each row: 4 is one row in ten thousand.
+    The model follows changes. `transform_scores` returns −log10 of the p-value of each row: 4 is one row in ten
+    thousand.
 
     Parameters
     ----------
     far : float, default=1e-4
         At most one false alarm in 1/far rows.
     n_components : int or "auto", default=1
-        Gaussians that a row may come from.
+        Number of components of the Gaussian mixture.
     covariance : {"full", "diagonal"}
-        Of each of them.
+        Form of the covariance matrices.
     lags : int, default=0
-        How far back a row depends on those before it.
+        Number of preceding rows on which a row depends.
     season : int, default=0
-        After how many rows things repeat themselves.
+        Number of rows in a period; 0 for none.
 
     Examples
     --------
@@ -205,14 +193,8 @@ class ChangePointDetector(StreamDetector):
     ----------
     far : float, default=1e-4
         At most one false alarm in 1/far rows of a series that does not change.
-    n_components : int or "auto", default=1
-        Gaussians that a row may come from.
-    covariance : {"full", "diagonal"}
-        Of each of them.
-    lags : int, default=0
-        How far back a row depends on those before it.
-    season : int, default=0
-        After how many rows things repeat themselves.
+    n_components, covariance, lags, season
+        As in `AnomalyDetector`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Base class of the estimators of unlabelled rows."""
+"""Base classes of the estimators: validation of rows, and learning of unlabelled ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from limpet.learners import Learner, Trace
 from limpet.learners.input import LabelledArray
 
 LearnerT = TypeVar("LearnerT", bound=Learner)
+VALIDATION_OPTIONS = {"dtype": "float64", "order": "C", "ensure_all_finite": "allow-nan"}
 
 
 def with_updated_params(learner: LearnerT, template: LearnerT) -> LearnerT:
@@ -24,8 +25,21 @@ def with_updated_params(learner: LearnerT, template: LearnerT) -> LearnerT:
     return learner.with_params(**changed) if changed else learner
 
 
-class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
-    """Base class of estimators that learn rows in order, with NaN for missing values.
+class RowEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base class of estimators of rows, with NaN for missing values."""
+
+    def _validate_rows(self, X: Any, reset: bool = False) -> Vector:
+        rows: Vector = validate_data(self, X, reset=reset, **VALIDATION_OPTIONS)
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class StreamEstimator(RowEstimator, ABC):
+    """Base class of estimators that learn rows in order.
 
     `fit` starts from scratch, `partial_fit` continues. `learner_` is the learner; `alarms_` are the alarms of the last
     call.
@@ -46,7 +60,7 @@ class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         learner = self._new_learner()
         if not hasattr(self, "learner_"):
             return self._learn(learner, self._validate_rows(X, reset=True))
-        return self._learn(with_updated_params(self.learner_, learner), self._validate_rows(X, reset=False))
+        return self._learn(with_updated_params(self.learner_, learner), self._validate_rows(X))
 
     def _learn(self, learner: Learner, rows: Vector) -> Self:
         alarms = learner.process(self._label_rows(rows)).alarms
@@ -56,24 +70,13 @@ class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _score_only(self, X: Any, far: float | None = None) -> Trace:
         """Score rows independently at this false-alarm rate, without learning."""
         check_is_fitted(self)
-        return self._score_validated(self._validate_rows(X, reset=False), far)
+        return self._score_validated(self._validate_rows(X), far)
 
     def _score_validated(self, rows: Vector, far: float | None) -> Trace:
         clipped = np.clip(rows, -MAX_ABS_VALUE, MAX_ABS_VALUE)  # larger values are invalid for the learner
         trace: Trace = self.learner_.score_only(self._label_rows(clipped), far=far, independent=True)
         return trace
 
-    def _validate_rows(self, X: Any, reset: bool) -> Vector:
-        rows: Vector = validate_data(
-            self, X, reset=reset, dtype="float64", order="C", ensure_all_finite="allow-nan", copy=None
-        )
-        return rows
-
     def _label_rows(self, rows: Vector) -> Vector | LabelledArray:
         names = getattr(self, "feature_names_in_", None)
         return rows if names is None else LabelledArray(rows, tuple(map(str, names)))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from limpet._validation import check_int, check_positive
-from limpet.adapters.sklearn._base import with_updated_params
+from limpet.adapters.sklearn._base import VALIDATION_OPTIONS, RowEstimator, with_updated_params
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.learners import SRA, Trace
@@ -22,7 +22,6 @@ from limpet.models.base import Model
 
 N_INIT_ROWS = 50  # for the units of features and target; with ten they are rough
 MAX_STALLED_PASSES = 3  # consecutive passes without improvement after which `fit` stops
-VALIDATION_OPTIONS = {"dtype": "float64", "order": "C", "ensure_all_finite": "allow-nan"}
 
 
 def mean_score(trace: Trace) -> float:
@@ -31,7 +30,7 @@ def mean_score(trace: Trace) -> float:
     return float(scores.mean()) if len(scores) else math.inf
 
 
-class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
+class SupervisedEstimator(RowEstimator):
     """Base class of estimators that learn from pairs (x, y)."""
 
     def __init__(
@@ -53,21 +52,12 @@ class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
 
-    def _make_learner(self, model: type[Model]) -> SRA:
-        return SRA(
-            model=model(l2=self.l2),  # type: ignore[call-arg]
-            rho=self.rho,
-            gamma=self.gamma,
-            reject_rate=self.reject_rate,
-            patience=self.patience,
-            n_init=N_INIT_ROWS,
-        )
+    def _new_learner(self, model: Callable[..., Model]) -> SRA:
+        settings: dict[str, Any] = {name: getattr(self, name) for name in ("rho", "gamma", "reject_rate", "patience")}
+        return SRA(model=model(l2=self.l2), n_init=N_INIT_ROWS, **settings)
 
     def _fit_until_converged(self, learn: Callable[[], float]) -> int:
-        """Call `learn` until its mean score −log f stops improving by more than `tol`.
-
-        Return the number of passes.
-        """
+        """Call `learn` until its score improves by at most `tol`; count calls."""
         max_passes, tol = check_int("max_iter", self.max_iter, 1), check_positive("tol", self.tol, allow_zero=True)
         best, n_stalled = math.inf, 0
         for n_passes in range(1, max_passes + 1):
@@ -78,15 +68,6 @@ class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
                 return n_passes
         return max_passes
 
-    def _validate_features(self, X: Any) -> Vector:
-        rows: Vector = validate_data(self, X, reset=False, **VALIDATION_OPTIONS)
-        return rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
 
 # Classification
 
@@ -96,10 +77,8 @@ MIN_PROBABILITY = 1e-15
 class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[misc]
     """Logistic regression that rejects implausible labels and follows changes.
 
-    It learns by stochastic gradient descent.
-
-    Labels with a probability below `reject_rate` are rejected. For more than two classes, each is compared with the
-    rest. The first call of `partial_fit` needs all `classes`.
+    It learns by stochastic gradient descent. Labels with a probability below `reject_rate` are rejected. For more than
+    two classes, each is compared with the rest. The first call of `partial_fit` needs all `classes`.
 
     Parameters
     ----------
@@ -151,7 +130,7 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         rows, labels = validate_data(self, X, y, **VALIDATION_OPTIONS)
         check_classification_targets(labels)
         classes = np.unique(labels)
-        learners = self._make_learners(classes)
+        learners = self._new_learners(classes)
         self.n_iter_ = self._fit_until_converged(lambda: self._learn(learners, classes, rows, labels))
         self.classes_, self.learners_ = classes, learners
         return self
@@ -169,22 +148,17 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         unknown = np.setdiff1d(labels, all_classes)
         if len(unknown):
             raise InvalidInputError(f"y: must be one of the classes {all_classes}, got {unknown.tolist()[0]!r}.")
-        learners = self._make_learners(all_classes)
+        learners = self._new_learners(all_classes)
         if not first:
-            learners = [
-                with_updated_params(previous, learner)
-                for previous, learner in zip(self.learners_, learners, strict=True)
-            ]
+            learners = list(map(with_updated_params, self.learners_, learners))
         self._learn(learners, all_classes, rows, labels)
         self.classes_, self.learners_, self.n_iter_ = all_classes, learners, 1
         return self
 
-    def _make_learners(self, classes: npt.NDArray[Any]) -> list[SRA]:
-        """Make a learner per class; for two classes one, of the second."""
-        return [
-            self._make_learner(LogisticRegression)
-            for _ in range(len(classes) if len(classes) > 2 else len(classes) - 1)
-        ]
+    def _new_learners(self, classes: npt.NDArray[Any]) -> list[SRA]:
+        """Return a learner per class; for two classes one, of the second."""
+        n_learners = len(classes) if len(classes) > 2 else len(classes) - 1
+        return [self._new_learner(LogisticRegression) for _ in range(n_learners)]
 
     @staticmethod
     def _learn(learners: list[SRA], classes: npt.NDArray[Any], rows: Vector, labels: npt.NDArray[Any]) -> float:
@@ -206,7 +180,7 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
     def _class_probabilities(self, X: Any) -> Vector:
         """Return the probability of the class of each learner against the rest."""
         check_is_fitted(self)
-        rows = self._validate_features(X)
+        rows = self._validate_rows(X)
         probabilities = [learner.predict(rows) for learner in self.learners_]
         return np.column_stack(probabilities) if probabilities else np.empty((len(rows), 0))
 
@@ -233,10 +207,9 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
 class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc]
     """Linear regression that rejects corrupted targets and follows changes.
 
-    It learns by stochastic gradient descent.
-
-    A pair whose residual exceeds γ standard deviations of the residuals is rejected. Features are standardised by the
-    first rows, so that one step size suits all units; a missing feature (NaN) is replaced by its mean.
+    It learns by stochastic gradient descent. A pair whose residual exceeds γ standard deviations of the residuals is
+    rejected. Features are standardised by the first rows, so that one step size suits all units; a missing feature
+    (NaN) is replaced by its mean.
 
     Parameters
     ----------
@@ -278,7 +251,7 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn pairs from scratch, in several passes."""
-        learner = self._make_learner(LinearRegression)
+        learner = self._new_learner(LinearRegression)
         rows, targets = self._validate_pairs(X, y, reset=True)
         self.n_iter_ = self._fit_until_converged(lambda: mean_score(learner.process(rows, targets)))
         self.learner_: SRA = learner
@@ -286,7 +259,7 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn more pairs in one pass."""
-        learner = self._make_learner(LinearRegression)
+        learner = self._new_learner(LinearRegression)
         first = not hasattr(self, "learner_")
         rows, targets = self._validate_pairs(X, y, reset=first)
         self.learner_ = learner if first else with_updated_params(self.learner_, learner)
@@ -311,4 +284,4 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
     def predict(self, X: Any) -> Vector:
         """Return the expected target of each row."""
         check_is_fitted(self)
-        return np.asarray(self.learner_.predict(self._validate_features(X)))
+        return np.asarray(self.learner_.predict(self._validate_rows(X)))

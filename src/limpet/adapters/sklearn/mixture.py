@@ -17,9 +17,7 @@ from limpet.learners import SRA, Detector, Learner
 
 
 def log_densities(rows: Vector, weights: Vector, means: Vector, covariances: Vector) -> Vector:
-    """Return the log density of each row and component, of shape (n, K).
-
-    It is log w_k + log N(x, μ_k, Σ_k) over the present coordinates of a row.
+    """Return log w_k + log N(x, μ_k, Σ_k) of the present coordinates, (n, K).
 
     >>> estimate = np.ones(1), np.zeros((1, 2)), np.eye(2)[None]
     >>> log_densities(np.array([[0.0, 0.0], [0.0, np.nan]]), *estimate).round(4)
@@ -85,12 +83,7 @@ class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc
     """
 
     def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance: str = "full",
-        gamma: float | None = None,
-        rho: float | None = None,
+        self, n_components: int = 1, *, covariance: str = "full", gamma: float | None = None, rho: float | None = None
     ) -> None:
         self.n_components = n_components
         self.covariance = covariance
@@ -119,7 +112,7 @@ class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc
 
     def _log_densities(self, X: Any) -> Vector:
         check_is_fitted(self)
-        return log_densities(self._validate_rows(X, reset=False), self.weights_, self.means_, self.covariances_)
+        return log_densities(self._validate_rows(X), self.weights_, self.means_, self.covariances_)
 
     def score_samples(self, X: Any) -> Vector:
         """Return log f of each row over its present coordinates."""
