@@ -139,7 +139,11 @@ def exported():
         path = ROOT / "src" / "limpet" / module.replace(".", "/")
         path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        lists = [node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"]
+        lists = [
+            node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        ]
         defined = [node.name for node in tree.body if hasattr(node, "name") and not node.name.startswith("_")]
         yield from ((f"limpet.{module}", name) for name in (ast.literal_eval(lists[0]) if lists else defined))
 

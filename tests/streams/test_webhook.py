@@ -281,7 +281,7 @@ def test_write_blocks_while_the_outbox_is_full(receiver: Receiver, monkeypatch: 
     receiver.statuses.clear()
     waiting.join(5)
     assert not waiting.is_alive()
-    until(lambda: receiver.ids == make_ids(0, 15))
+    until(lambda: receiver.ids == make_ids(0, 15) and not sink.undelivered)
     receiver.statuses = [(503, {})] * 10_000
     sink.write(results(12, 15))
     sink.stop_waiting()

@@ -109,4 +109,4 @@ def _make_stream(name: str, content: bytes, standardize: int | None, annotations
         y = standardize_by_first_rows(y, standardize)
     marks = np.flatnonzero(is_marked)
     changes = find_transition_starts(marks, labels) if annotations == "paper" else marks.tolist()
-    return Stream(y, labels=labels, change_points=changes, name=name)
+    return Stream(y, labels=labels.astype(np.int64), change_points=changes, name=name)

@@ -182,7 +182,7 @@ def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
     signs, sizes = spike_rng.choice([-1.0, 1.0], TRAFFIC_SPIKES), spike_rng.uniform(6.0, 15.0, TRAFFIC_SPIKES)
     y[spikes] += signs * TRAFFIC_NOISE_SD * sizes
     y = np.maximum(y, 0.0).round()
-    return Stream(y, level[:, None, None], np.isin(rows, spikes), outage, [change], "traffic")
+    return Stream(y, level[:, None, None], np.isin(rows, spikes), outage.astype(np.int64), [change], "traffic")
 
 
 def _make_stream(n: int, dim: int, alpha: float, U: float, seed: int, variant: str, gradual: bool) -> Stream:

@@ -142,7 +142,7 @@ def sklearn_pairs(rows: Any) -> dict[str, Pair]:
     )
     scores, classes = StreamScores().fit(rows), np.array([0.0, 1.0])
     core, other = Detector(), Detector()
-    linear, logistic = regressor._make_learner(LinearRegression), classifier._make_learner(LogisticRegression)
+    linear, logistic = regressor._new_learner(LinearRegression), classifier._new_learner(LogisticRegression)
     return {
         "scikit-learn OutlierDetector, partial_fit": (
             lambda: each(detector.partial_fit, batches),

@@ -76,13 +76,19 @@ class HistoryBuckets:
     @classmethod
     def from_rows(cls, rows: Sequence[Row[Any]], width: int) -> HistoryBuckets:
         """Return the buckets of rows of the table, of which there is at least one."""
-        _, _, first_rows, counts, times, *matrices, score, p_value, n_rejected, outcomes = zip(*rows, strict=True)
-        first_rows, counts, n_rejected, outcomes = (
-            np.array(column, np.int64) for column in (first_rows, counts, n_rejected, outcomes)
+        columns = dict(zip(BUCKETS_TABLE.c.keys(), zip(*rows, strict=True), strict=True))
+        return cls(
+            rows=np.array(columns["row"], np.int64),
+            counts=np.array(columns["n"], np.int64),
+            times=list(columns["time"]),
+            low=_from_json_lists(columns["low"], width),
+            high=_from_json_lists(columns["high"], width),
+            estimate=_from_json_lists(columns["estimate"], width),
+            score=np.array(columns["score"], np.float64),
+            p_value=np.array(columns["p_value"], np.float64),
+            n_rejected=np.array(columns["n_rejected"], np.int64),
+            outcomes=np.array(columns["outcome"], np.int64),
         )
-        scores = (np.array(column, np.float64) for column in (score, p_value))
-        low_high_estimate = (_from_json_lists(column, width) for column in matrices)
-        return cls(first_rows, counts, list(times), *low_high_estimate, *scores, n_rejected, outcomes)
 
     @classmethod
     def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -204,10 +204,10 @@ class ArrowCsvReader:
             values[:, i] = _column_to_numpy(column, np.float64)  # what is null is NaN
             if np.count_nonzero(np.isnan(values[:, i])) != column.null_count:  # such as nan(1)
                 return None
-        keys, times = None, None
+        keys: StrKeys | None = None
+        times = None
         if schema.key is not None:
-            keys = keys_from_column(to_series(table.column(schema.key)))
-            assert isinstance(keys, StrKeys)
+            keys = cast(StrKeys, keys_from_column(to_series(table.column(schema.key))))
             assert keys.codes is not None
             if "" in keys.values or "\n" in keys.values[keys.codes[-1]]:  # a quote that the last line does not close
                 return None

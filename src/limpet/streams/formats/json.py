@@ -120,7 +120,8 @@ def _parse_record(record: dict[str, Any] | str, schema: Schema) -> ParsedRecord:
             point.append(np.nan)
         else:
             return f"{name!r} is not a number"
-    key, moment = "", None
+    moment = None
+    key: Any = ""
     if schema.key is not None:
         key = record.get(schema.key)
         if type(key) is int:
