@@ -11,7 +11,7 @@ from numba.core import event
 
 os.environ["LIMPET_QUIET"] = "1"
 
-# Compiling takes seconds, so there is no deadline; the same examples in every run, so that a failure can be repeated.
+# Compiling takes seconds, hence no deadline; each run uses the same examples, so that a failure can be reproduced.
 settings.register_profile(
     "limpet", deadline=None, derandomize=True, max_examples=10, suppress_health_check=list(HealthCheck)
 )

@@ -60,16 +60,16 @@ def points(
 
 
 def gather(batches: Any, n: int, seconds: float = 8.0, on_batch: Any = None) -> list[Batch]:
-    """Batches until there are this many points."""
-    found: list[Batch] = []
+    """Return the batches up to the one with the n-th point, or those of the first seconds."""
+    received: list[Batch] = []
     until = time.monotonic() + seconds
     for batch in batches:
-        found.append(batch)
+        received.append(batch)
         if on_batch is not None:
             on_batch(batch)
-        if sum(map(len, found)) >= n or time.monotonic() > until:
+        if sum(map(len, received)) >= n or time.monotonic() > until:
             break
-    return found
+    return received
 
 
 def values(batches: list[Batch]) -> list[float]:

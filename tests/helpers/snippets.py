@@ -1,4 +1,4 @@
-"""The pieces of code in pages: fenced blocks by their language, and commands, indented ones included."""
+"""Code in pages: fenced blocks by language, and commands, also in indented blocks."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ PROGRAM = re.compile(r"(?:^|[|;&] *|\w+=\S+ )limpet (?!learns)(?=\S)")
 
 
 class Block(NamedTuple):
-    """A piece of code: its page, its line there, the language it is said to be in, and its text."""
+    """A block of code: page, line, declared language, text."""
 
     page: Path
     line: int
@@ -25,36 +25,35 @@ class Block(NamedTuple):
 
 
 def name_of(block) -> str:
-    """For the names of tests."""
+    """Return the id of a test."""
     return f"{block.page.relative_to(ROOT)}:{block.line}"
 
 
 def fenced(page: Path) -> list[Block]:
-    """The fenced blocks of a page."""
+    """Return the fenced blocks of a page."""
     text = page.read_text(encoding="utf-8")
-    return [Block(page, text.count("\n", 0, one.start()) + 1, one[2], one[3]) for one in FENCED.finditer(text)]
+    return [Block(page, text.count("\n", 0, match.start()) + 1, match[2], match[3]) for match in FENCED.finditer(text)]
 
 
 def commands(page: Path) -> list[Block]:
-    """The lines of a page, in blocks of shell or indented, that call limpet."""
+    """Return the lines of shell blocks and indented blocks that call limpet."""
     text = page.read_text(encoding="utf-8")
     shell = [block for block in fenced(page) if block.language in ("sh", "console")]
-    rest = FENCED.sub(lambda one: re.sub(r"[^\n]", "", one[0]), text)
-    shell += [Block(page, rest.count("\n", 0, one.start(1)) + 1, "", one[1]) for one in INDENTED.finditer(rest)]
-    found = []
+    rest = FENCED.sub(lambda match: re.sub(r"[^\n]", "", match[0]), text)
+    shell += [Block(page, rest.count("\n", 0, match.start(1)) + 1, "", match[1]) for match in INDENTED.finditer(rest)]
+    lines = []
     for block in shell:
-        for nth, line in enumerate(block.text.splitlines()):
+        for offset, line in enumerate(block.text.splitlines()):
             if block.language == "console" and not line.startswith("$ "):
                 continue
             line = PROMPT.sub("", line)
             if PROGRAM.search(line):
-                found.append(Block(page, block.line + nth, "sh", line))
-    return found
+                lines.append(Block(page, block.line + offset, "sh", line))
+    return lines
 
 
 def words(line: str) -> list[str]:
-    """What comes after `limpet` in a line of shell, up to the next command or redirection."""
-    after = line[PROGRAM.search(line).end() :]
-    found = shlex.split(after, comments=True)
-    ends = [i for i, word in enumerate(found) if word in ("|", ">", ">>", "&", "…")]
-    return found[: min(ends, default=len(found))]
+    """Return the arguments of `limpet` in a shell line, up to the next command or redirection."""
+    arguments = shlex.split(line[PROGRAM.search(line).end() :], comments=True)
+    ends = [i for i, word in enumerate(arguments) if word in ("|", ">", ">>", "&", "…")]
+    return arguments[: min(ends, default=len(arguments))]
