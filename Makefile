@@ -3,15 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Where `make lint` checks the words; `make words` checks everything.
-CLEAN := $(addprefix src/limpet/,adapters cli datasets drift fleet metrics plots report server spark streams tuning) \
-  $(wildcard src/limpet/*.py docs/*.md *.md) lab asv_benchmarks docs/gallery docs/reference \
-  $(addprefix tests/,adapters cli datasets docs drift fleet harness metrics packaging plots report spark streams tuning)
-
 # Commands that tests start reuse compiled bytecode, also if the user disables writing it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-certified test-long test-spark test-package coverage docs lint types layers words size bench reproduce clean
+.PHONY: demo test test-certified test-long test-spark test-package coverage docs lint types layers size bench reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/limpet demo
@@ -48,17 +43,13 @@ docs: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python docs/tools/check_words.py $(CLEAN)
+	$(BIN)/python docs/tools/check_words.py
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
-
-# Names and prose against the style guide of CONTRIBUTING.md; `--summary` counts findings by package.
-words: | $(BIN)/python
-	$(BIN)/python docs/tools/check_words.py
 
 # Files, lines and layers of the package against its limits, and the files that a point crosses.
 size: $(VENV)/.dev

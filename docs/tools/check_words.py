@@ -1,9 +1,9 @@
-"""Check names and prose against the words of the style guide in CONTRIBUTING.md: `make words`.
+"""Check names and prose against the words of the style guide in CONTRIBUTING.md; `make lint` runs it.
 
 Prints `file:line: word → suggestion` for each finding and exits with 1 if there is any. Checked are
 
-- Python under src, lab/src and tests: names that are defined there (modules, functions, classes, parameters, variables,
-  attributes), string literals of more than one word, docstrings, comments;
+- Python: names that are defined there (modules, functions, classes, parameters, variables, attributes), string literals
+  of more than one word, docstrings, comments;
 - scripts of the pages under static: identifiers, string literals of more than one word, comments;
 - Markdown under docs and at the top of the repository. Code in backticks is not prose; examples are checked as Python.
 
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-CODE = ("src", "lab/src", "tests")
+CODE = ("src", "lab", "tests", "asv_benchmarks", "docs")
 PAGES = ("docs/**/*.md", "*.md")
 EXCLUDED_FOLDERS = {"vendor", "__pycache__", "node_modules"}
 EXCLUDED_FILES = {"check_words.py", "test_check_words.py"}  # which quote the words

@@ -39,7 +39,7 @@ def with_gaps(rng, n):
     return (y,)
 
 
-def shifting(d, groups=1, gaps=0.0, period=0):
+def shifting(d, groups=1, nan_share=0.0, period=0):
     """A jump far beyond the threshold after three quarters, and outliers: alarms, and work for the rescue."""
 
     def stream(rng, n):
@@ -48,7 +48,7 @@ def shifting(d, groups=1, gaps=0.0, period=0):
             y += 5.0 * np.sin(2.0 * np.pi / period * np.arange(n))[:, None]
         y[3 * n // 4 :] += 40.0
         y[rng.random(n) < 0.03] -= 300.0
-        missing = rng.random((n, d)) < gaps
+        missing = rng.random((n, d)) < nan_share
         missing[np.arange(n), rng.integers(d, size=n)] = False
         y[missing] = np.nan
         return (y,)
@@ -85,8 +85,8 @@ CASES = [
     Case("detector", lambda: lp.Detector(), shifting(1)),
     Case("detector, compact", lambda: lp.Detector(far=1e-2, memory="compact"), shifting(1)),
     Case("detector, K=2", lambda: lp.Detector(2), shifting(1, groups=2)),
-    Case("detector, d=3, gaps", lambda: lp.Detector(far=1e-2), shifting(3, gaps=0.2)),
-    Case("detector, d=3, diagonal", lambda: lp.Detector(far=1e-2, covariance="diagonal"), shifting(3, gaps=0.1)),
+    Case("detector, d=3, gaps", lambda: lp.Detector(far=1e-2), shifting(3, nan_share=0.2)),
+    Case("detector, d=3, diagonal", lambda: lp.Detector(far=1e-2, covariance="diagonal"), shifting(3, nan_share=0.1)),
     Case("detector, tied step", lambda: lp.Detector(beta=50.0), shifting(1)),
     Case("detector, season", lambda: lp.Detector(lags=2, season=6), shifting(1, period=6)),
     Case("SRA", lambda: lp.SRA(rho=0.01), gaussian(1)),

@@ -219,9 +219,9 @@ def test_gaps_among_the_first_points_do_not_narrow_the_start():
     variances = []
     for _ in range(10):
         y = rng.normal(size=(60, 3))
-        gaps = rng.random(y.shape) < 0.6
-        gaps[np.arange(60), rng.integers(3, size=60)] = False
-        y[gaps] = np.nan
+        missing = rng.random(y.shape) < 0.6
+        missing[np.arange(60), rng.integers(3, size=60)] = False
+        y[missing] = np.nan
         learner = lp.Detector(n_init=60)
         learner.process(y)
         variances.append(np.diag(learner.covariances[0]))

@@ -104,7 +104,7 @@ def test_clone(case):
 
 @auto_cases
 def test_streams_of_the_detector_exercise_everything(case):
-    """Otherwise the checks would say little."""
+    """Otherwise the checks would cover little."""
     learner = case.learner()
     trace = learner.process(*stream_of(case))
     assert trace.rejected[IN_REINIT - 5 : IN_REINIT].all()  # locked out for a few rows …
@@ -142,7 +142,7 @@ def test_check_learner_passes_for_the_learners():
 
 
 class Forgetful(lp.SRA):
-    """Its bytes say nothing of what it learned."""
+    """Its bytes lack what it learned."""
 
     def to_bytes(self):
         return lp.SRA(gamma=4.0, rho=0.01).to_bytes()

@@ -178,7 +178,7 @@ def digests_of_table() -> Digests:
     """A fleet of detectors processes a dataframe whose rows are not sorted by time."""
     import pandas as pd
 
-    owners, points = points_of_keys(shifting(2, gaps=0.1))
+    owners, points = points_of_keys(shifting(2, nan_share=0.1))
     owners, points = owners[:5000], points[:5000]
     times = np.random.default_rng(SEED).permutation(len(owners))
     given = digest_of_floats(owners, points, times)

@@ -85,8 +85,8 @@ def test_the_origin_goes_along_with_a_drift():
     learner = lean()
     trace = learner.process(y, record="means")
     assert np.abs(trace.means[1000:, 0, 0] - 2.5 * np.arange(1000, 40_000)).max() < 100.0
-    own = learner._engine.layout.view(learner._engine.buffer.theta, "experts")
-    assert np.abs(own[:, 1]).max() < 3e4
+    experts = learner._engine.layout.view(learner._engine.buffer.theta, "experts")
+    assert np.abs(experts[:, 1]).max() < 3e4
 
 
 def test_a_burst_moves_nothing_and_a_constant_raises_nothing():
@@ -131,14 +131,14 @@ def test_it_is_hardly_later_than_the_full_one():
 
 def test_counts_in_32_bits_stay_exact():
     """A number of 32 bits does not grow by one any more at 2^24."""
-    own = np.zeros(channel_layout(COMPACT).channel_size, np.float32)
-    own[N_SEEN], own[CLUSTER_ABOVE + 2], own[CLUSTER_BELOW + 2] = (
+    channel = np.zeros(channel_layout(COMPACT).channel_size, np.float32)
+    channel[N_SEEN], channel[CLUSTER_ABOVE + 2], channel[CLUSTER_BELOW + 2] = (
         2.0 * COUNTER_WRAP_POINTS - 1.0,
         2.0 * COUNTER_WRAP_POINTS - 5.0,
         7.0,
     )
-    make_e_process(COMPACT).count_point(own)
-    assert own[[N_SEEN, CLUSTER_ABOVE + 2, CLUSTER_BELOW + 2]].tolist() == [
+    make_e_process(COMPACT).count_point(channel)
+    assert channel[[N_SEEN, CLUSTER_ABOVE + 2, CLUSTER_BELOW + 2]].tolist() == [
         COUNTER_WRAP_POINTS,
         COUNTER_WRAP_POINTS - 5.0,
         7.0 - COUNTER_WRAP_POINTS,

@@ -250,9 +250,9 @@ def test_alarms_have_the_names_of_the_data():
     learner = lp.Detector()
     learner.process(frame[:600])
     again = lp.from_bytes(learner.to_bytes())
-    one, other = learner.process(frame[600:]), again.process(frame[600:])
-    assert one.alarms == other.alarms
-    assert changes_in(one.alarms)[0].variables[0] == "air"
+    uninterrupted, restored = learner.process(frame[600:]), again.process(frame[600:])
+    assert uninterrupted.alarms == restored.alarms
+    assert changes_in(uninterrupted.alarms)[0].variables[0] == "air"
     whole = lp.Detector().process(frame)
     assert anomalies_in(whole.alarms)[0].variables == ("water",)
     loop = lp.Detector()

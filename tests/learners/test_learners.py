@@ -115,9 +115,9 @@ def test_the_threshold_waits_for_the_warm_up():
 
 def test_the_seed_is_all_the_chance_there_is():
     y = lp.datasets.make_abrupt(n=500).y
-    one, same, other = (lp.SRA(3, rho=0.01, seed=seed).process(y).score for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one, same)
-    assert (one[10:] != other[10:]).any()
+    first, same, other = (lp.SRA(3, rho=0.01, seed=seed).process(y).score for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, same)
+    assert (first[10:] != other[10:]).any()
 
 
 def test_a_penalty_keeps_a_component_alive():

@@ -122,7 +122,7 @@ class Engine(ABC):
         """Return the points buffered so far; a variable without values is set to 0."""
         buffered = self.buffer.start[: int(self.buffer.header[N_BUFFERED])]
         if (buffered == MISSING_SENTINEL).all():
-            raise NotFittedError("there is no estimate yet: not one usable point has come")
+            raise NotFittedError("the learner has no estimate: it has seen no valid point. Update it first.")
         return np.where((buffered == MISSING_SENTINEL).all(axis=0), 0.0, buffered)
 
     def _scoring_state(self) -> Vector:
