@@ -171,6 +171,10 @@ def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
             assert entries[-1].startswith("limpet: ")
     code, _, errors = here(["status", "."], capsys, monkeypatch)
     assert (code, "status.json" in errors) == (2, True)
+    for payload in ('{"state": "ended", "records": 3}', '{"state": "end', "[]"):
+        (tmp_path / "status.json").write_text(payload)
+        code, _, errors = here(["status", "."], capsys, monkeypatch)
+        assert (code, "must hold the status of a run of this version" in errors) == (2, True), payload
 
 
 def test_a_checkpoint_is_of_one_source_and_its_columns(tmp_path, capsys, monkeypatch):

@@ -165,6 +165,15 @@ def test_all_checkpoints_damaged_is_an_error(tmp_path):
     assert read_results(tmp_path) == before
 
 
+def test_checkpoints_of_another_format_are_an_error(tmp_path):
+    for path in interrupt_run(tmp_path):
+        path.rename(path.with_suffix(".old"))
+    before = read_results(tmp_path)
+    with pytest.raises(CheckpointError, match=r"checkpoint: must be .* with checkpoint-000000004.old"):
+        lp.run(Rows(), lp.Detector(), sinks(tmp_path), tmp_path / "state")
+    assert read_results(tmp_path) == before
+
+
 def test_last_three_checkpoints_are_kept(tmp_path):
     assert [path.name for path in interrupt_run(tmp_path)] == [f"checkpoint-{i:09d}.limpet" for i in (4, 5, 6)]
 

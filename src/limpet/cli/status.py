@@ -20,11 +20,10 @@ from limpet.streams.status_file import read_status
 
 def run_status(folder: Path, output_format: str, console: Console) -> None:
     """Print the state of a run."""
-    status = read_status(folder)
+    status, stats = read_status(folder)
     if output_format == "json":
         sys.stdout.write(json.dumps(status) + "\n")
         return
-    stats = RunStats.from_dict(status)
     grid = Table.grid(padding=(0, 2))
     for label, value in make_status_rows(status, stats):
         grid.add_row(Text(label, style="dim"), Text(value))

@@ -39,6 +39,8 @@ class CheckpointStore:
     ------
     InvalidInputError
         If the directory cannot be written, or belongs to another run that is active.
+    CheckpointError
+        If it holds checkpoints of another format only.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -52,6 +54,13 @@ class CheckpointStore:
             self._lock.close()
             raise InvalidInputError(f"checkpoint: {self.folder} is in use by another run. Use another directory.")
         self._last = max(self._list_numbers(), default=-1)
+        others = sorted(path.name for path in self.folder.glob("checkpoint-*"))
+        if self._last < 0 and others:
+            self._lock.close()
+            raise CheckpointError(
+                f"checkpoint: must be a directory of this version of limpet, got {self.folder} with {others[0]}. "
+                "Use another directory."
+            )
         for leftover in self.folder.glob(".checkpoint-*"):  # of a crash while writing
             leftover.unlink(missing_ok=True)
 

@@ -67,11 +67,8 @@ class StatusFile:
             self._has_warned = True
 
 
-def read_status(folder: Path) -> dict[str, Any]:
-    """Return the last status of the run with this checkpoint folder.
-
-    "state" is the current one.
-    """
+def read_status(folder: Path) -> tuple[dict[str, Any], RunStats]:
+    """Return the last status of the run with this checkpoint folder, its "state" as it is now, and its counts."""
     path = folder / STATUS_FILE_NAME
     if not folder.is_dir():
         raise InvalidInputError(f"folder: must exist, got {folder}")
@@ -79,7 +76,13 @@ def read_status(folder: Path) -> dict[str, Any]:
         raise InvalidInputError(
             f"folder: must be the checkpoint folder of a `limpet watch`, got {folder} without {STATUS_FILE_NAME}"
         )
-    payload: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        payload: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        stats = RunStats.from_dict(payload)
+    except (ValueError, LookupError, TypeError):
+        raise InvalidInputError(
+            f"folder: must hold the status of a run of this version of limpet, got another in {path}"
+        ) from None
     if payload["state"] != "ended" and not is_in_use(folder):
         payload["state"] = "died"
-    return payload
+    return payload, stats
