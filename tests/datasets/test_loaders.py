@@ -9,7 +9,7 @@ import pytest
 
 from limpet.datasets import load_skab, load_smtp, load_thyroid, load_well_log
 from limpet.datasets._fetch import REMOTE_FILES
-from limpet.datasets.skab import find_transition_starts, standardize_by_first_rows
+from limpet.datasets.loaders import find_transition_starts, standardize_by_first_rows
 from limpet.exceptions import InvalidInputError, MissingExtraError
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from limpet.datasets import Stream, load_nab
-from limpet.datasets.nab import ANOMALY_WINDOW_ROWS
+from limpet.datasets.loaders import ANOMALY_WINDOW_ROWS
 from limpet.exceptions import InvalidInputError
 from limpet.metrics import detection_auc, drop_probation, hit_curve, nab_score, rank_onset, running_rank
 from limpet.metrics.nab import find_windows

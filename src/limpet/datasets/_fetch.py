@@ -8,8 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from limpet._optional import optional_import
@@ -130,8 +129,11 @@ _DOWNLOAD_LOCK = threading.Lock()  # a second thread reads from the cache what t
 
 def read_files(names: Sequence[str]) -> list[bytes]:
     """Return the verified contents of files, downloading the missing ones."""
+    folder = os.environ.get(DATA_FOLDER_VARIABLE)
     try:
-        return _read_files(names)
+        if folder:
+            return [_read_from_folder(Path(folder).expanduser(), name) for name in names]
+        return _read_or_download(get_cache_folder(), names)
     except DatasetError as error:
         if len(names) == 1:
             raise
@@ -139,11 +141,7 @@ def read_files(names: Sequence[str]) -> list[bytes]:
         raise DatasetError(f"{error} {hint}") from error.__cause__
 
 
-def _read_files(names: Sequence[str]) -> list[bytes]:
-    folder = os.environ.get(DATA_FOLDER_VARIABLE)
-    if folder:
-        return [_read_from_folder(Path(folder).expanduser(), name) for name in names]
-    cache = get_cache_folder()
+def _read_or_download(cache: Path, names: Sequence[str]) -> list[bytes]:
     with _DOWNLOAD_LOCK:
         contents = {name: _read_from_cache(cache, name) for name in names}
         missing = [name for name, content in contents.items() if content is None]
@@ -159,11 +157,10 @@ def get_cache_folder() -> Path:
     return Path(_import_pooch().os_cache("limpet"))
 
 
-def _import_pooch() -> ModuleType:
+def _import_pooch() -> Any:
     with optional_import("downloading data", "data", f"or set {DATA_FOLDER_VARIABLE} to a folder with the files"):
         import pooch
-    module: ModuleType = pooch
-    return module
+    return pooch
 
 
 def _read_from_folder(folder: Path, name: str) -> bytes:
@@ -197,9 +194,8 @@ def _read_from_cache(cache: Path, name: str) -> bytes | None:
 
 def _download(cache: Path, name: str) -> bytes:
     """Download a file with pooch, which leaves no partial file in the cache."""
-    pooch = _import_pooch()
+    pooch, path = _import_pooch(), cache / name
     url, sha256 = REMOTE_FILES[name]
-    path = cache / name
     advice = f"To provide it manually, fetch {url}, save it as FOLDER/{name}, and set {DATA_FOLDER_VARIABLE}=FOLDER."
     logger = pooch.get_logger()
     level = logger.level

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from limpet.datasets import Stream, load_nab, load_skab, load_smtp, load_thyroid
-from limpet.datasets.skab import SKAB_GROUPS
+from limpet.datasets.loaders import SKAB_GROUPS
 from limpet.exceptions import LimpetWarning
 from limpet.learners import Detector
 from limpet.metrics import detection_auc, drop_probation, nab_score, rank_onset, roc_auc, running_rank
