@@ -68,24 +68,22 @@ class Stream:
             raise InvalidInputError(f"y: {constraint}, got shape {y.shape}.")
         y.setflags(write=False)
         n_rows, dim = y.shape
-        n_components = None
         checked: dict[str, Any] = {"y": y}
         if self.means is not None:
             checked["means"] = to_frozen_array("means", self.means, np.float64, (n_rows, None, dim))
-            n_components = checked["means"].shape[1]
         if self.covariances is not None:
-            shape = (n_components, dim, dim)
+            shape = (checked["means"].shape[1] if "means" in checked else None, dim, dim)
             checked["covariances"] = to_frozen_array("covariances", self.covariances, np.float64, shape)
         if self.outliers is not None:
             checked["outliers"] = to_frozen_array("outliers", to_flags("outliers", self.outliers), bool, (n_rows,))
         if self.labels is not None:
             checked["labels"] = to_frozen_array("labels", to_flags("labels", self.labels), np.int64, (n_rows,))
-        if isinstance(self.change_points, dict):
-            checked["change_points"] = {
-                annotator: to_row_list("change_points", rows, n_rows) for annotator, rows in self.change_points.items()
-            }
+        changes = self.change_points
+        if isinstance(changes, dict):
+            changes = {annotator: to_row_list("change_points", rows, n_rows) for annotator, rows in changes.items()}
         else:
-            checked["change_points"] = to_row_list("change_points", self.change_points, n_rows)
+            changes = to_row_list("change_points", changes, n_rows)
+        checked["change_points"] = changes
         if self.split is not None:
             checked["split"] = to_row_list("split", [self.split], n_rows)[0]
         for attribute, value in checked.items():
@@ -113,15 +111,8 @@ class Stream:
         return f"Stream({', '.join(parts)})"
 
 
-# The parts of a stream
-
-
 def to_frozen_array(name: str, value: object, dtype: npt.DTypeLike, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
-    """Return a read-only copy of this shape, where None is any length.
-
-    >>> to_frozen_array("y", [[1], [2]], float, (None, 1)).flags.writeable
-    False
-    """
+    """Return a read-only copy of this shape, where None is any length."""
     array = _copy_array(name, value, dtype)
     if array.ndim != len(shape) or any(w not in (None, g) for w, g in zip(shape, array.shape, strict=True)):
         lengths = ", ".join("any" if length is None else str(length) for length in shape)
@@ -139,11 +130,7 @@ def _copy_array(name: str, value: object, dtype: npt.DTypeLike) -> npt.NDArray[A
 
 
 def to_flags(name: str, value: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Read flags, which must be 0 or 1: a cast would turn NaN and −1 into True.
-
-    >>> to_flags("labels", [0, 1])
-    array([False,  True])
-    """
+    """Read flags, which must be 0 or 1: a cast would turn NaN and −1 into True."""
     array = np.asarray(value)
     is_flag = np.isin(array, (0, 1))
     if not is_flag.all():
@@ -152,11 +139,7 @@ def to_flags(name: str, value: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 def to_row_list(name: str, values: int | Iterable[int], n_rows: int) -> list[int]:
-    """Read one row of a stream, or several that strictly increase.
-
-    >>> to_row_list("change_points", (3, 7), n_rows=10)
-    [3, 7]
-    """
+    """Read one row of a stream, or several that strictly increase."""
     items: Any = [values] if isinstance(values, int | np.integer) and not isinstance(values, bool) else values
     try:
         rows = [operator.index(value) for value in items]

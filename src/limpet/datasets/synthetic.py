@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -13,18 +11,11 @@ from limpet.exceptions import InvalidInputError
 
 # What the published notebooks pass to numpy as a covariance. It is not symmetric (0.7 against −0.3).
 NOTEBOOK_MATRIX: FloatArray = np.array([[1.0, 0.7, -0.3], [-0.3, 1.0, 0.5], [-0.3, 0.5, 1.0]])
-NOTEBOOK_MATRIX.setflags(write=False)
-
 PRINTED_COVARIANCE: FloatArray = np.array([[1.0, -0.8, 0.2], [-0.8, 1.0, 0.3], [0.2, 0.3, 1.0]])
-PRINTED_COVARIANCE.setflags(write=False)
-
-
-class Regimes(NamedTuple):
-    """Two regimes of a mixture: means (K, d) and a common covariance (d, d)."""
-
-    before: FloatArray
-    after: FloatArray
-    covariance: FloatArray
+RAMP_ROWS = 300
+TRAFFIC_ROWS_PER_DAY = 144  # rows of 10 minutes
+TRAFFIC_NOISE_SD, TRAFFIC_SHIFT = 40.0, 160.0  # requests per minute
+TRAFFIC_SPIKES, TRAFFIC_OUTAGE_ROWS = 8, 6
 
 
 def effective_numpy_covariance(matrix: FloatArray) -> FloatArray:
@@ -32,40 +23,28 @@ def effective_numpy_covariance(matrix: FloatArray) -> FloatArray:
 
     For A = U S Vᵀ it multiplies standard normals by S^½ Vᵀ; the covariance is V S Vᵀ = (AᵀA)^½. For the notebooks'
     matrix this is neither A nor its symmetric part. (`numpy.random.Generator` has U in place of V, hence (AAᵀ)^½.)
-
-    >>> effective_numpy_covariance(NOTEBOOK_MATRIX).round(3)
-    array([[ 0.99 ,  0.181, -0.409],
-           [ 0.181,  1.25 ,  0.382],
-           [-0.409,  0.382,  1.013]])
     """
     _, singular_values, right_vectors = np.linalg.svd(matrix)
     return np.asarray((right_vectors.T * singular_values) @ right_vectors)
 
 
-def get_regimes(dim: int, variant: str, gradual: bool) -> Regimes:
-    """Return the means and covariance of one of the paper's synthetic streams.
+def _get_regimes(dim: int, variant: str, gradual: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the paper's means before and after the change, and the covariance.
 
     In one dimension the printed 0.1 is read as a standard deviation. The two printed 3-D streams already differ before
     the change, and only the means of the gradual one double.
-
-    >>> get_regimes(dim=3, variant="printed", gradual=False).after
-    array([[ 6.,  4.,  2.],
-           [-4.,  6., -4.]])
     """
     if dim == 1:
-        means = np.array([[0.5], [-0.5]])
-        return Regimes(means, 2 * means, np.array([[0.1**2]]))
-    if variant == "notebook":
-        means = np.array([[0.5, 0.5, 0.5], [-0.5, -0.5, -0.5]])
-        return Regimes(means, 2 * means, effective_numpy_covariance(NOTEBOOK_MATRIX))
-    if gradual:
-        means = np.array([[3.0, 4.0, 1.0], [-2.0, 3.0, -2.0]])
-        return Regimes(means, 2 * means, PRINTED_COVARIANCE)
-    means = np.array([[3.0, 2.0, 1.0], [-2.0, 3.0, 2.0]])
-    return Regimes(means, np.array([[6.0, 4.0, 2.0], [-4.0, 6.0, -4.0]]), PRINTED_COVARIANCE)
-
-
-RAMP_ROWS = 300
+        before, covariance = np.array([[0.5], [-0.5]]), np.array([[0.1**2]])
+    elif variant == "notebook":
+        before = np.array([[0.5, 0.5, 0.5], [-0.5, -0.5, -0.5]])
+        covariance = effective_numpy_covariance(NOTEBOOK_MATRIX)
+    elif gradual:
+        before, covariance = np.array([[3.0, 4.0, 1.0], [-2.0, 3.0, -2.0]]), PRINTED_COVARIANCE
+    else:
+        before = np.array([[3.0, 2.0, 1.0], [-2.0, 3.0, 2.0]])
+        return before, np.array([[6.0, 4.0, 2.0], [-4.0, 6.0, -4.0]]), PRINTED_COVARIANCE
+    return before, 2 * before, covariance
 
 
 def make_abrupt(
@@ -131,11 +110,6 @@ def make_gradual(
     return _make_stream(n, dim, alpha, U, seed, variant, gradual=True)
 
 
-TRAFFIC_ROWS_PER_DAY = 144  # rows of 10 minutes
-TRAFFIC_NOISE_SD, TRAFFIC_SHIFT = 40.0, 160.0  # requests per minute
-TRAFFIC_SPIKES, TRAFFIC_OUTAGE_ROWS = 8, 6
-
-
 def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
     """Generate web traffic with a day, a week, spikes, an outage and a shift.
 
@@ -195,7 +169,7 @@ def _make_stream(n: int, dim: int, alpha: float, U: float, seed: int, variant: s
     if variant == "notebook" and dim != 3:
         raise InvalidInputError(f"variant: must be 'printed' unless dim=3, got {variant!r}.")
     change = n // 2
-    before, after, covariance = get_regimes(dim, variant, gradual)
+    before, after, covariance = _get_regimes(dim, variant, gradual)
     steps = np.arange(n) - change + 1.0  # the paper's t - 10000: 1 at the change row
     progress = np.clip(steps / RAMP_ROWS, 0.0, 1.0) if gradual else (steps > 0).astype(np.float64)
     means = before + progress[:, None, None] * (after - before)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from limpet.exceptions import InvalidInputError
 
 FloatArray = npt.NDArray[np.float64]
-RowIndices = int | Sequence[int] | npt.NDArray[np.integer]
+Indices = int | Sequence[int] | npt.NDArray[np.integer]
 
 
 def check_floats(name: str, value: npt.ArrayLike) -> FloatArray:
@@ -29,7 +29,7 @@ def check_scores(scores: npt.ArrayLike) -> FloatArray:
     return array
 
 
-def check_change_points(change_points: RowIndices) -> npt.NDArray[np.int64]:
+def check_change_points(change_points: Indices) -> npt.NDArray[np.int64]:
     """Read one change point or several, and sort them."""
     try:
         rows = np.atleast_1d(np.asarray(change_points))

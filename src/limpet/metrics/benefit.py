@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from limpet.exceptions import InvalidInputError
-from limpet.metrics._validation import FloatArray, RowIndices, check_change_points, check_scores
+from limpet.metrics._validation import FloatArray, Indices, check_change_points, check_scores
 from limpet.metrics.roc_auc import count_ranked_above, last_of_equal
 
 
@@ -25,22 +25,21 @@ class BenefitCurve(NamedTuple):
 
 def benefit_auc(
     scores: npt.ArrayLike,
-    change_points: RowIndices,
+    change_points: Indices,
     tolerance: float,
     start: int | None = None,
     stop: int | None = None,
 ) -> float:
     """Return the area under benefit against false alarms (Eq. def_benefit).
 
-    Trapezoids under the curve of `benefit_roc`, so tied scores share one slanted step and a constant score
-    gets 0.5. Only the order of the scores matters. Half of every window lies before its change, where a score
-    of the past has no information: on one change, about 0.75 is the maximum that such a score can reach.
+    Trapezoids under the curve of `benefit_roc`, so tied scores share one slanted step and a constant score gets 0.5.
+    Only the order of the scores matters. Half of every window lies before its change, where a score of the past has no
+    information: on one change, about 0.75 is the maximum that such a score can reach.
 
     Parameters
     ----------
     scores : array (T,)
-        Change scores, higher is more suspicious. NaN raises no alarm at any threshold; inf and -inf are the
-        highest and the lowest of scores.
+        Change scores, higher is more suspicious. NaN raises no alarm at any threshold.
     change_points : int or sequence of int
         First rows of new regimes. Those outside [start, stop) give their benefit to rows inside.
     tolerance : float
@@ -71,16 +70,16 @@ def benefit_auc(
 
 def benefit_roc(
     scores: npt.ArrayLike,
-    change_points: RowIndices,
+    change_points: Indices,
     tolerance: float,
     start: int | None = None,
     stop: int | None = None,
 ) -> BenefitCurve:
     """Return the curve of benefit against false alarms, by distinct score.
 
-    An alarm is raised where the score exceeds the threshold. At a distance δ from the nearest change it
-    earns 1 - δ/T_b if δ < T_b; else it is a false alarm. Sums of both are divided by their
-    supremum over thresholds, which rows with a NaN score do not enter.
+    An alarm is raised where the score exceeds the threshold. At a distance δ from the nearest change it earns
+    1 - δ/T_b if δ < T_b; else it is a false alarm. Sums of both are divided by their supremum over thresholds, which
+    rows with a NaN score do not enter.
 
     Parameters
     ----------
@@ -90,9 +89,8 @@ def benefit_roc(
     Returns
     -------
     BenefitCurve
-        `thresholds` falls from the highest score (no alarm: the point (0, 0)) through every distinct one to
-        -inf (all alarms: (1, 1); at this last point even scores of -inf count as alarms). A rate whose
-        supremum is zero is NaN throughout.
+        `thresholds` falls from the highest score (no alarm: the point (0, 0)) through every distinct one to -inf (all
+        alarms: (1, 1); here even scores of -inf count as alarms). A rate whose supremum is zero is NaN throughout.
 
     Examples
     --------
@@ -114,31 +112,24 @@ def benefit_roc(
 
 
 def _select_alarmable_rows(
-    scores: npt.ArrayLike, change_points: RowIndices, tolerance: float, start: int | None, stop: int | None
+    scores: npt.ArrayLike, change_points: Indices, tolerance: float, start: int | None, stop: int | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return score and benefit of the rows that can raise an alarm."""
     score = check_scores(scores)
-    first, last = _check_span(start, stop, len(score))
+    try:
+        first = 0 if start is None else operator.index(start)
+        last = len(score) if stop is None else operator.index(stop)
+    except TypeError as error:
+        raise InvalidInputError(f"start, stop: expected integers, got {start!r}, {stop!r}") from error
+    if not 0 <= first < last <= len(score):
+        raise InvalidInputError(f"start, stop: expected 0 <= start < stop <= {len(score)}, got {start!r}, {stop!r}")
     gain = _benefit_by_row(first, last, tuple(check_change_points(change_points).tolist()), _check_tolerance(tolerance))
     score = score[first:last]
     can_alarm = ~np.isnan(score)
     return score[can_alarm], gain[can_alarm]
 
 
-def _check_span(start: int | None, stop: int | None, n_rows: int) -> tuple[int, int]:
-    """Read the rows [start, stop), all by default."""
-    try:
-        first = 0 if start is None else operator.index(start)
-        last = n_rows if stop is None else operator.index(stop)
-    except TypeError as error:
-        raise InvalidInputError(f"start, stop: expected integers, got {start!r}, {stop!r}") from error
-    if not 0 <= first < last <= n_rows:
-        raise InvalidInputError(f"start, stop: expected 0 <= start < stop <= {n_rows}, got {start!r}, {stop!r}")
-    return first, last
-
-
 def _check_tolerance(tolerance: float) -> float:
-    """Read a distance in rows."""
     try:
         number = float(tolerance)
     except (TypeError, ValueError) as error:

@@ -47,7 +47,7 @@ def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDA
 
 
 def _check_paired_means(means: npt.ArrayLike, true_means: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Read estimated and true means as arrays of one shape (T, K, d)."""
+    """Return two arrays of one shape (T, K, d)."""
     estimated, true = check_floats("means", means), check_floats("true_means", true_means)
     for name, array in (("means", estimated), ("true_means", true)):
         if array.ndim != 3 or 0 in array.shape:
@@ -84,9 +84,6 @@ def _min_cost_assignment(cost: FloatArray) -> npt.NDArray[np.int64]:
     return order
 
 
-# Errors by segment
-
-
 class SegmentMSE(NamedTuple):
     """Mean squared errors of the means by segment."""
 
@@ -101,8 +98,8 @@ def segment_mse(
 ) -> SegmentMSE:
     """Return the paper's four mean squared errors of the means.
 
-    The error of a row is ‖μ̂_t - μ_t‖², summed over components and coordinates. Each S is the plain average
-    over the rows of its span. With the paper's time t = row + 1 and t* = change_point + 1 the spans are
+    The error of a row is ‖μ̂_t - μ_t‖², summed over components and coordinates. Each S is the plain average over the
+    rows of its span. With the paper's time t = row + 1 and t* = change_point + 1 the spans are
 
     ======  =========================  =============================
     S_eval  t = tau_start, ..., tau-1  rows [tau_start - 1, tau - 1)
@@ -111,11 +108,11 @@ def segment_mse(
     S_tot   t = tau+1, ..., T          rows [tau, T)
     ======  =========================  =============================
 
-    (In print the sum of S_eval runs to tau, while its divisor and the text stop one short; the divisor of
-    S_bc counts one row more than its sum. Here all four are true averages over the rows of the table.)
+    (In print the sum of S_eval runs to tau, while its divisor and the text stop one short; the divisor of S_bc counts
+    one row more than its sum. Here all four are true averages over the rows of the table.)
 
-    The estimates are matched to the truth once, by the order that is best on the evaluation span, and keep
-    that order to the end: components that are swapped at the change increase the errors.
+    The estimates are matched to the truth once, by the order that is best on the evaluation span, and keep that order
+    to the end: components that are swapped at the change increase the errors.
 
     Parameters
     ----------
@@ -131,8 +128,7 @@ def segment_mse(
     Returns
     -------
     SegmentMSE
-        A span that contains a NaN estimate has the error NaN; if no row of the evaluation span is finite
-        all four are NaN.
+        A span with a NaN estimate has the error NaN; if no row of the evaluation span is finite, all four are NaN.
 
     Examples
     --------
@@ -142,7 +138,14 @@ def segment_mse(
     SegmentMSE(S_eval=0.5, S_bc=0.5, S_ac=0.5, S_tot=0.5)
     """
     estimated, true = _check_paired_means(means, true_means)
-    change, transient, evaluated = _check_times(change_point, tau, tau_start, n_rows=len(true))
+    message = "change_point, tau, tau_start: expected integers"
+    change, transient, evaluated = _check_integers(message, change_point, tau, tau_start)
+    n_rows = len(true)
+    if not 1 <= evaluated < transient < change < n_rows - 1:
+        raise InvalidInputError(
+            f"expected 1 <= tau_start < tau < change_point < {n_rows - 1} for {n_rows} rows, "
+            f"got tau_start={evaluated}, tau={transient}, change_point={change}"
+        )
     evaluation = slice(evaluated - 1, transient - 1)
     finite = np.isfinite(estimated[evaluation]) & np.isfinite(true[evaluation])
     if not finite.all(axis=(1, 2)).any():
@@ -150,27 +153,11 @@ def segment_mse(
     order = match_components(estimated[evaluation], true[evaluation])
     with np.errstate(over="ignore", invalid="ignore"):  # a diverged estimate has the error inf or NaN
         errors = ((estimated[:, order] - true) ** 2).sum(axis=(1, 2))
-        return SegmentMSE(
-            S_eval=float(errors[evaluation].mean()),
-            S_bc=float(errors[transient:change].mean()),
-            S_ac=float(errors[change + 1 :].mean()),
-            S_tot=float(errors[transient:].mean()),
-        )
-
-
-def _check_times(*times: int, n_rows: int) -> tuple[int, int, int]:
-    """Read the three times as integers, such that no span is empty."""
-    change, transient, evaluated = _check_integers("change_point, tau, tau_start: expected integers", *times)
-    if not 1 <= evaluated < transient < change < n_rows - 1:
-        raise InvalidInputError(
-            f"expected 1 <= tau_start < tau < change_point < {n_rows - 1} for {n_rows} rows, "
-            f"got tau_start={evaluated}, tau={transient}, change_point={change}"
-        )
-    return change, transient, evaluated
+        spans = (evaluation, slice(transient, change), slice(change + 1, None), slice(transient, None))
+        return SegmentMSE(*(float(errors[span].mean()) for span in spans))
 
 
 def _check_integers(expected: str, *values: int) -> list[int]:
-    """Read integers; `expected` begins the message of the error."""
     try:
         return [operator.index(value) for value in values]
     except TypeError as error:
@@ -187,16 +174,14 @@ class MeanShift(NamedTuple):
 def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
     """Return the row before and after which the averages of the means differ most.
 
-    Row r is judged by the averages over rows [r - window, r) and [r, r + window), of all components and
-    coordinates together. Both sides must be full, so the first and the last `window` rows are never named; of
-    equal rows the first is. Running sums make it O(T) for any window.
+    Row r is judged by the averages over rows [r - window, r) and [r, r + window), of all components and coordinates
+    together. Both sides must be full, so the first and the last `window` rows are never named; of equal rows the first
+    is. Running sums make it O(T) for any window.
 
-    With a constant step ρ an estimate does not jump when the stream does: it has gone 1 - exp(-s) of the way
-    after s/ρ rows. The two averages then differ most not at the change but ln(2 - exp(-ρ·window))/ρ rows
-    later, which is less than ln 2/ρ, the half-life of a point's weight, however wide the window. So a wide
-    window costs little accuracy, and it pays: the effect of an outlier that was learned fades within a few 1/ρ
-    and is averaged out, while a change stays. Three memories, 3/ρ, are a good window; the default is that for
-    ρ = 0.01.
+    With a constant step ρ an estimate does not jump when the stream does: it has gone 1 - exp(-s) of the way after s/ρ
+    rows. The two averages then differ most ln(2 - exp(-ρ·window))/ρ rows after the change, which is less than ln 2/ρ,
+    the half-life of a point's weight, however wide the window. A wide window averages out an outlier that was learned,
+    whose effect fades within a few 1/ρ. Three memories, 3/ρ, are a good window; the default is that for ρ = 0.01.
 
     Parameters
     ----------
@@ -232,15 +217,11 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
     if n_rows < 2 * width:
         required = f"{2 * width} rows, two windows, after the start"
         raise InvalidInputError(f"means: expected at least {required}, got {n_rows}")
-    averages = _moving_averages(estimates[first:].reshape(n_rows, -1), width)
+    values = estimates[first:].reshape(n_rows, -1)
+    # Less the first row, the sums grow with the movement and not with the level: few digits are lost.
+    sums = np.zeros((n_rows + 1, values.shape[1]))
+    np.cumsum(values - values[0], axis=0, out=sums[1:])
+    averages = (sums[width:] - sums[:-width]) / width
     sizes = np.linalg.norm(averages[width:] - averages[:-width], axis=1)
     best = int(sizes.argmax())
     return MeanShift(first + width + best, float(sizes[best]))
-
-
-def _moving_averages(values: FloatArray, width: int) -> FloatArray:
-    """Return the averages over rows [i, i + width), less the first row."""
-    # Without the first row the sums grow with the movement and not with the level: few digits are lost.
-    sums = np.zeros((len(values) + 1, values.shape[1]))
-    np.cumsum(values - values[0], axis=0, out=sums[1:])
-    return np.asarray((sums[width:] - sums[:-width]) / width)

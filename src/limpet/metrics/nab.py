@@ -1,9 +1,7 @@
-"""The score of the Numenta Anomaly Benchmark.
+"""The score of the Numenta Anomaly Benchmark: detection of labelled windows in many series with one threshold.
 
-It measures the detection of labelled windows in many series with one threshold.
-
-Every row of every series has a level, and is flagged if its level reaches the threshold. Levels must be comparable
-between series; `running_rank` and `rank_onset` compute such levels from scores.
+A row is flagged if its level reaches the threshold. Levels must be comparable between series; `running_rank` and
+`rank_onset` compute such levels from scores.
 """
 
 from __future__ import annotations
@@ -26,31 +24,17 @@ IntArray = npt.NDArray[np.int64]
 
 
 class HitCurve(NamedTuple):
-    """The results at every threshold, from the highest down.
+    """The results at every threshold, from the highest, which flags nothing, down."""
 
-    The first threshold flags nothing.
-
-    Attributes
-    ----------
-    false_alarms : array
-        Rows flagged outside windows per 1000 scored rows.
-    hits : array
-        Share of the windows with a flagged row.
-    utility : array
-        NAB's sum: from −1 to 1 per window, minus the cost of false alarms.
-    """
-
-    false_alarms: FloatArray
-    hits: FloatArray
-    utility: FloatArray
+    false_alarms: FloatArray  # rows flagged outside windows per 1000 scored rows
+    hits: FloatArray  # share of the windows with a flagged row
+    utility: FloatArray  # NAB's sum: from −1 to 1 per window, minus the cost of false alarms
 
 
 def running_rank(scores: npt.ArrayLike) -> FloatArray:
     """Return the share of the scores so far that each row exceeds.
 
-    r_t = #{s < t : x_s < x_t} / (t + 1), with rows counted from 0.
-
-    A NaN ranks 0 and counts as a score below all others.
+    r_t = #{s < t : x_s < x_t} / (t + 1), with rows counted from 0. A NaN ranks 0 and counts as below all others.
 
     >>> running_rank([2.0, 1.0, 3.0, 3.0])
     array([0.        , 0.        , 0.66666667, 0.5       ])
@@ -144,9 +128,8 @@ def detection_auc(
 ) -> float:
     """Return the average share of windows hit at up to `limit` false alarms.
 
-    False alarms are counted per 1000 rows.
-
-    The threshold at x is the lowest one with at most x false alarms; the curve is a step function.
+    False alarms are counted per 1000 rows. The threshold at x is the lowest one with at most x false alarms; the curve
+    is a step function.
 
     >>> labels = [0, 0, 0, 1, 1, 0, 0, 1, 0, 0]
     >>> detection_auc([[0, 0, 0, 9, 0, 0, 8, 7, 0, 0]], [labels], [0], limit=200)
@@ -163,9 +146,9 @@ def hit_curve(
 ) -> HitCurve:
     """Return false alarms, windows hit and NAB's sum for each threshold."""
     if not levels or not len(levels) == len(labels) == len(first_scored_rows):
+        constraint = "levels, labels, first_scored_rows: expected equally many, at least one"
         received = f"{len(levels)}, {len(labels)} and {len(first_scored_rows)}"
-        names = "levels, labels, first_scored_rows"
-        raise InvalidInputError(f"{names}: expected equally many, at least one, got {received}")
+        raise InvalidInputError(f"{constraint}, got {received}")
     level, window, utility = _concatenate_series(levels, labels, first_scored_rows)
     n_rows, n_windows = len(level), int(window.max(initial=-1)) + 1
     flagged = np.argsort(-level, kind="stable")[: n_rows - int(np.isnan(level).sum())]  # NaN comes last
@@ -178,11 +161,10 @@ def hit_curve(
         gain[rows] = np.diff(best, prepend=-MISS_WEIGHT)
         hit[rows[:1]] = 1.0
     last = last_of_equal(level)  # rows of equal level share a threshold
-    start = np.zeros(1)
     return HitCurve(
-        np.concatenate([start, 1000.0 / n_rows * np.cumsum(window < 0)[last]]),
-        np.concatenate([start, np.cumsum(hit)[last] / max(n_windows, 1)]),
-        np.concatenate([start, np.cumsum(gain)[last]]) - MISS_WEIGHT * n_windows,
+        np.append(0.0, 1000.0 / n_rows * np.cumsum(window < 0)[last]),
+        np.append(0.0, np.cumsum(hit)[last] / max(n_windows, 1)),
+        np.append(0.0, np.cumsum(gain)[last]) - MISS_WEIGHT * n_windows,
     )
 
 
@@ -220,5 +202,4 @@ def _concatenate_series(
 
 
 def _sigmoid(x: FloatArray) -> FloatArray:
-    """Return σ of NAB, from 0.987 at x = −1, the start of a window, to −0.987."""
     return np.asarray(2.0 / (1.0 + np.exp(5.0 * x)) - 1.0)

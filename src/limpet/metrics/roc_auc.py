@@ -57,9 +57,8 @@ def roc_auc_interval(
 ) -> Interval:
     """Return a percentile bootstrap interval of `roc_auc`.
 
-    Anomalies and normal rows are resampled separately.
-
-    With few anomalies the interval is wide, and methods whose intervals overlap cannot be ranked.
+    Anomalies and normal rows are resampled separately. With few anomalies the interval is wide, and methods whose
+    intervals overlap cannot be ranked.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ def roc_auc_interval(
     if not n_positive or not n_negative:
         return Interval(float("nan"), float("nan"))
     # Normal rows that lose against the same anomalies form a group; draws per group are multinomial. Groups are few.
-    wins, sizes = _group_wins([_double_wins(positives, negatives) for positives, negatives in samples])
+    wins, sizes = _group_wins(samples)
     events = number_runs(labels) if by_event else np.arange(n_positive)
     n_events = int(events[-1]) + 1
     rng = np.random.default_rng(seed)
@@ -109,8 +108,10 @@ def number_runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.cumsum(np.diff(rows, prepend=rows[:1]) > 1)
 
 
-def _group_wins(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _group_wins(samples: list[tuple[FloatArray, FloatArray]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the distinct rows of the wins, summed over restarts, and counts."""
+    # 2 where an anomaly ranks above a normal row, 1 for a tie
+    wins = [(pos > neg[:, None]).astype(np.uint8) + (pos >= neg[:, None]) for pos, neg in samples]
     # In one restart, the total of a normal row determines the anomalies that it loses against: it identifies the row.
     codes = np.zeros(len(wins[0]), dtype=np.int64)
     for restart in wins:
@@ -118,12 +119,6 @@ def _group_wins(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64
         _, codes = np.unique(codes * (totals.max() + 1) + totals, return_inverse=True)
     _, first, sizes = np.unique(codes, return_index=True, return_counts=True)
     return np.sum([restart[first] for restart in wins], axis=0, dtype=np.int64), sizes
-
-
-def _double_wins(positives: FloatArray, negatives: FloatArray) -> npt.NDArray[np.uint8]:
-    """Return 2 where an anomaly ranks above a normal row, 1 for a tie."""
-    wins = (positives > negatives[:, None]).astype(np.uint8)
-    return np.asarray(wins + (positives >= negatives[:, None]))
 
 
 def _split_by_label(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
