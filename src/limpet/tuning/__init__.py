@@ -1,8 +1,7 @@
 """Evaluate settings on streams on all cores, and select the best setting."""
 
-from limpet.tuning.grid import Setting, grid
 from limpet.tuning.objectives import BenefitAUC, LabelAUC, MeanError, Objective, TraceObjective
-from limpet.tuning.sweep import CannotRunError, SweepResult, sweep
+from limpet.tuning.sweep import CannotRunError, Setting, SweepResult, grid, sweep
 from limpet.tuning.tune import TuningResult, select_best, tune
 
 __all__ = [

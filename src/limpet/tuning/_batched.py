@@ -16,9 +16,8 @@ from limpet.datasets import Stream
 from limpet.learners import Learner, StochasticApproximation, Trace
 from limpet.learners._engine import PlainEngine
 from limpet.learners.results import concatenate
-from limpet.tuning.grid import Setting
 from limpet.tuning.objectives import TraceObjective
-from limpet.tuning.sweep import FailedRun, run_safely, unwrap
+from limpet.tuning.sweep import FailedRun, Setting, run_safely, unwrap
 
 BATCH_THRESHOLD_POINTS = 1_000_000  # total; below, single learners finish before the kernel has been compiled
 GRID_CHUNK_LEARNERS = 8 * LANES  # learners whose traces are held in memory at the same time
@@ -67,7 +66,7 @@ def run_batched(learners: Sequence[StochasticApproximation], points: Vector) -> 
         second: Iterator[Trace | FailedRun] = iter(_run_in_lanes(runnable, np.ascontiguousarray(rest, np.float64)))
     else:
         second = (run_safely(learner.process, rest) for learner in runnable)
-    return [trace if isinstance(trace, FailedRun) else run_safely(_concatenate, trace, next(second)) for trace in first]
+    return [run_safely(lambda trace: concatenate((trace, unwrap(next(second)))), trace) for trace in first]
 
 
 def share_kernels(learners: Sequence[StochasticApproximation]) -> bool:
@@ -100,7 +99,3 @@ def _run_in_lanes(learners: Sequence[StochasticApproximation], points: Vector) -
     for engine, state in zip(engines, states, strict=True):
         engine.buffer.state[:size] = state[:size]
     return [Trace(*result) for result in zip(scores, outcomes, strict=True)]
-
-
-def _concatenate(*traces: Trace) -> Trace:
-    return concatenate(traces)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeGuard
+from typing import ClassVar, Protocol
 
 from limpet._format import join_names
 from limpet._validation import check_int, check_positive, invalid_param_error
@@ -52,11 +52,6 @@ class TraceObjective(ABC):
         """Return the value of a learner with this trace."""
 
 
-def is_trace_objective(objective: Objective) -> TypeGuard[TraceObjective]:
-    """Return whether an objective is determined by `stop` and `evaluate_trace`."""
-    return isinstance(objective, TraceObjective) and type(objective).__call__ is TraceObjective.__call__
-
-
 @dataclass(frozen=True)
 class BenefitAUC(TraceObjective):
     """Area under benefit against false alarms; see `limpet.metrics.benefit_auc`.
@@ -89,10 +84,8 @@ class BenefitAUC(TraceObjective):
         _check_rows(stream, self.start, self.stop)
         changes = stream.change_points if self.change_points is None else self.change_points
         if isinstance(changes, dict):
-            raise InvalidInputError(
-                f"{stream.name}: change_points by several annotators. Select those of one with "
-                "BenefitAUC(change_points=…)."
-            )
+            advice = "Select those of one with BenefitAUC(change_points=…)."
+            raise InvalidInputError(f"{stream.name}: change_points by several annotators. {advice}")
         if isinstance(changes, list) and not changes:
             raise InvalidInputError(f"{stream.name}: no change points. Use Stream(y, change_points=[…]).")
         return benefit_auc(trace.change_score, changes, self.tolerance, self.start, self.stop)
@@ -122,10 +115,8 @@ class MeanError:
         """Run the learner over the stream and return the error of its means."""
         changes = stream.change_points
         if stream.means is None:
-            raise InvalidInputError(
-                f"{stream.name}: MeanError requires the true means, which are missing. "
-                "BenefitAUC requires change points, LabelAUC labels."
-            )
+            advice = "BenefitAUC requires change points, LabelAUC labels."
+            raise InvalidInputError(f"{stream.name}: MeanError requires the true means, which are missing. {advice}")
         if not isinstance(changes, list) or not changes or not TAU < changes[0] < len(stream) - 1:
             raise InvalidInputError(
                 f"{stream.name}: MeanError requires a change point after row {TAU} and at least two rows from it on, "
@@ -133,10 +124,8 @@ class MeanError:
             )
         means = learner.process(stream.y, record="means").means
         if means.shape[1] != stream.means.shape[1]:
-            raise InvalidInputError(
-                f"n_components: must be {stream.means.shape[1]}, as {stream.name} has for MeanError, "
-                f"got {means.shape[1]}."
-            )
+            constraint = f"must be {stream.means.shape[1]}, as {stream.name} has for MeanError"
+            raise InvalidInputError(f"n_components: {constraint}, got {means.shape[1]}.")
         error: float = getattr(segment_mse(means, stream.means, changes[0], TAU), self.segment)
         return error
 
@@ -169,15 +158,12 @@ class LabelAUC(TraceObjective):
 
 
 def _check_span(start: int | None, stop: int | None) -> None:
-    """Raise an error unless start < stop."""
     first = 0 if start is None else check_int("start", start, 0)
     if stop is not None and check_int("stop", stop, 0) <= first:
         raise InvalidInputError(f"start, stop: must be start < stop, got {start!r}, {stop!r}.")
 
 
 def _check_rows(stream: Stream, start: int | None, stop: int | None) -> None:
-    """Raise an error unless a stream has all rows [start, stop)."""
     if (start or 0) >= len(stream) or (stop or 0) > len(stream):
-        raise InvalidInputError(
-            f"start, stop: must be within the {len(stream)} rows of {stream.name}, got start={start}, stop={stop}."
-        )
+        constraint = f"must be within the {len(stream)} rows of {stream.name}"
+        raise InvalidInputError(f"start, stop: {constraint}, got start={start}, stop={stop}.")

@@ -1,4 +1,4 @@
-"""Evaluate a function on every setting, stream and restart, on all cores."""
+"""Grids of settings, and sweeps of them over streams and restarts on all cores."""
 
 from __future__ import annotations
 
@@ -14,13 +14,45 @@ import numpy.typing as npt
 
 from limpet._format import truncate
 from limpet._parallel import n_threads
-from limpet._validation import check_int, invalid_param_error
+from limpet._validation import FloatArray, check_int, invalid_param_error
 from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError, LimpetError, LimpetWarning
 
+Setting = dict[str, Any]
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-FloatArray = npt.NDArray[np.float64]
+
+
+def grid(**choices: Any) -> list[Setting]:
+    """Return every combination of some choices, the last one varying fastest.
+
+    Parameters
+    ----------
+    **choices
+        Each a list or another iterable of values. A string, a mapping or an object that is not iterable is one value.
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> grid(gamma=[1.0, 3.0], M=[5.0, 10.0])
+    [{'gamma': 1.0, 'M': 5.0}, {'gamma': 1.0, 'M': 10.0}, {'gamma': 3.0, 'M': 5.0}, {'gamma': 3.0, 'M': 10.0}]
+    >>> grid(norm="mean", gamma=(1.0, 3.0))
+    [{'norm': 'mean', 'gamma': 1.0}, {'norm': 'mean', 'gamma': 3.0}]
+    """
+    values = [_choice_values(name, choice) for name, choice in choices.items()]
+    return [dict(zip(choices, combination, strict=True)) for combination in product(*values)]
+
+
+def _choice_values(name: str, choice: Any) -> list[Any]:
+    if isinstance(choice, str | bytes | Mapping) or not np.iterable(choice):
+        return [choice]
+    values = list(choice)
+    if not values:
+        raise InvalidInputError(f"{name}: must be at least one value, got {choice!r}. Leave it out for the default.")
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +63,7 @@ class FailedRun:
 
 
 def run_safely(function: Callable[..., Result], argument: Any, *others: Any) -> Result | FailedRun:
-    """Call a function and return its result or its error; a failed argument is returned.
-
-    >>> run_safely(int, "3"), run_safely(int, "three").error
-    (3, ValueError("invalid literal for int() with base 10: 'three'"))
-    """
+    """Call a function and return its result or its error; a failed argument is returned."""
     if isinstance(argument, FailedRun):
         return argument
     try:
@@ -115,12 +143,12 @@ def sweep(
     array([[20., 40.],
            [30., 60.]])
     """
-    check_function("evaluate", evaluate, "(setting, stream, restart) → number")
+    _check_function("evaluate", evaluate, "(setting, stream, restart) → number")
 
     def evaluate_group(group: Sequence[Any], stream: Item, restart: int) -> list[npt.ArrayLike | FailedRun]:
         return [run_safely(evaluate, setting, stream, restart) for setting in group]
 
-    return sweep_in_groups(settings, streams, evaluate_group, 1, restarts=restarts, workers=workers, progress=progress)
+    return sweep_in_groups(settings, streams, evaluate_group, 1, restarts, workers, progress)
 
 
 def sweep_in_groups(
@@ -128,17 +156,16 @@ def sweep_in_groups(
     streams: Iterable[Item],
     evaluate: Callable[[Sequence[Any], Item, int], Sequence[npt.ArrayLike | FailedRun]],
     size: int,
-    *,
-    restarts: int = 1,
-    workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    restarts: int,
+    workers: int | None,
+    progress: Callable[[int, int], None] | None,
 ) -> SweepResult:
     """Run a sweep whose `evaluate` takes `size` settings and returns a value or an error for each of them."""
     # As in a sweep of single settings, the error that it would meet first is raised, and `progress` is called once for
     # each setting, stream and restart.
     settings, streams = to_list("settings", settings), to_list("streams", streams)
     if progress is not None:
-        check_function("progress", progress, "(done, total)")
+        _check_function("progress", progress, "(done, total)")
     restarts = check_int("restarts", restarts, 1)
     threads = n_threads() if workers is None else check_int("workers", workers, 1)
     groups = [settings[first : first + size] for first in range(0, len(settings), size)]
@@ -150,7 +177,7 @@ def sweep_in_groups(
     first_error: BaseException | None = None
 
     def evaluate_group(g: int, i: int, r: int) -> list[FloatArray | FailedRun]:
-        return [run_safely(to_value, result) for result in evaluate(groups[g][: n_wanted[g]], streams[i], r)]
+        return [run_safely(_to_value, result) for result in evaluate(groups[g][: n_wanted[g]], streams[i], r)]
 
     with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore", LimpetWarning)
@@ -192,27 +219,21 @@ def describe_stream(stream: object, index: int) -> str:
     return f"streams[{index}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{index}]"
 
 
-# Arguments, and the results of evaluations
-
-
 def to_list(name: str, values: Any) -> list[Any]:
     """Return the members of a list, tuple, array or generator; a single stream is a list of one."""
     if isinstance(values, Stream):
         return [values]
     if isinstance(values, str | bytes | Mapping):
         raise invalid_param_error(name, "must be a list", values, f"Write [{name[:-1]}] for a single {name[:-1]}.")
-    try:
-        members = iter(values)
-    except TypeError:
-        raise invalid_param_error(name, "must be a list", values) from None
-    items = list(members)
+    if not np.iterable(values):
+        raise invalid_param_error(name, "must be a list", values)
+    items = list(values)
     if not items:
         raise InvalidInputError(f"{name}: must have at least one {name[:-1]}, got none.")
     return items
 
 
-def to_value(result: Any) -> FloatArray:
-    """Return the result of an evaluation as an array."""
+def _to_value(result: Any) -> FloatArray:
     try:
         value = np.asarray(result)
     except ValueError:  # rows of unequal length
@@ -222,8 +243,7 @@ def to_value(result: Any) -> FloatArray:
     return value.astype(np.float64, copy=False)
 
 
-def check_function(name: str, function: Any, arguments: str) -> None:
-    """Raise an error if a function is not callable."""
+def _check_function(name: str, function: Any, arguments: str) -> None:
     if not callable(function):
         raise invalid_param_error(name, f"must be a function {arguments}", function)
 

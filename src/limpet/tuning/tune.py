@@ -15,9 +15,8 @@ from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError, InvalidTypeError
 from limpet.learners import Learner
 from limpet.tuning._batched import BATCH_THRESHOLD_POINTS, GRID_CHUNK_LEARNERS, evaluate_all
-from limpet.tuning.grid import Setting
-from limpet.tuning.objectives import Objective, is_trace_objective
-from limpet.tuning.sweep import SweepResult, describe_stream, short_repr, sweep, sweep_in_groups, to_list
+from limpet.tuning.objectives import Objective, TraceObjective
+from limpet.tuning.sweep import Setting, SweepResult, describe_stream, short_repr, sweep, sweep_in_groups, to_list
 
 
 def select_best(values: npt.ArrayLike, maximize: bool = True) -> int:
@@ -42,8 +41,8 @@ def select_best(values: npt.ArrayLike, maximize: bool = True) -> int:
     try:
         table = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        constraint = "must be an array of numbers, as in sweep(…).values"
-        raise InvalidInputError(f"values: {constraint}, got {type(values).__name__}.") from error
+        message = f"values: must be an array of numbers, as in sweep(…).values, got {type(values).__name__}."
+        raise InvalidInputError(message) from error
     if not isinstance(maximize, bool | np.bool_):
         raise InvalidInputError(f"maximize: must be True or False, got {maximize!r}.")
     if table.ndim == 0 or not table.size:
@@ -113,14 +112,15 @@ def tune(
     def make(setting: Setting, restart: int) -> Learner:
         return learner(**setting, **({"seed": restart} if has_restarts else {}))
 
-    options: dict[str, Any] = {"restarts": restarts, "workers": workers, "progress": progress}
-    points = len(settings) * restarts * sum(map(len, streams))
-    if is_trace_objective(objective) and points >= BATCH_THRESHOLD_POINTS:
-        result = sweep_in_groups(
-            settings, streams, partial(evaluate_all, make, objective), GRID_CHUNK_LEARNERS, **options
-        )
+    def evaluate(setting: Setting, stream: Stream, restart: int) -> float:
+        return objective(make(setting, restart), stream)
+
+    is_large = len(settings) * restarts * sum(map(len, streams)) >= BATCH_THRESHOLD_POINTS
+    if is_large and isinstance(objective, TraceObjective) and type(objective).__call__ is TraceObjective.__call__:
+        evaluate_group = partial(evaluate_all, make, objective)
+        result = sweep_in_groups(settings, streams, evaluate_group, GRID_CHUNK_LEARNERS, restarts, workers, progress)
     else:
-        result = sweep(settings, streams, lambda s, stream, r: objective(make(s, r), stream), **options)
+        result = sweep(settings, streams, evaluate, restarts=restarts, workers=workers, progress=progress)
     try:
         best = select_best(result.values, objective.maximize)
     except InvalidInputError as error:
@@ -129,7 +129,6 @@ def tune(
 
 
 def _explain_no_best(result: SweepResult, streams: list[Stream]) -> str:
-    """Return why no setting can be selected."""
     if result.cannot_run:
         index, reason = next(iter(result.cannot_run.items()))
         return f"{len(result.cannot_run)} cannot run, such as {short_repr(result.settings[index])}: {reason}"
@@ -143,11 +142,7 @@ def _explain_no_best(result: SweepResult, streams: list[Stream]) -> str:
     )
 
 
-# Arguments
-
-
 def _to_settings(settings: Iterable[Setting]) -> list[Setting]:
-    """Return the settings of a learner, each a dict."""
     if isinstance(settings, Mapping):
         received = f"the dict {short_repr(settings)}"
         raise InvalidInputError(f"settings: must be a list of dicts, got {received}. Write grid(…) or [setting].")
@@ -160,7 +155,6 @@ def _to_settings(settings: Iterable[Setting]) -> list[Setting]:
 
 
 def _to_streams(streams: Iterable[Stream] | Stream) -> list[Stream]:
-    """Return the streams to tune on, each a Stream."""
     received, items = type(streams).__name__, list[Any]()
     if not isinstance(streams, str | Mapping) and isinstance(streams, Iterable | Stream):
         items = to_list("streams", streams)
@@ -174,7 +168,6 @@ def _to_streams(streams: Iterable[Stream] | Stream) -> list[Stream]:
 
 
 def _check_learner(learner: Any) -> None:
-    """Raise an error if `learner` does not make learners: an instance, a name."""
     if isinstance(learner, Learner):
         received, advice = f"the learner {short_repr(learner)}", f"Pass {type(learner).__name__}, and its arguments"
         raise InvalidInputError(f"learner: must be a class or a function, got {received}. {advice} as settings.")
@@ -184,7 +177,6 @@ def _check_learner(learner: Any) -> None:
 
 
 def _check_objective(objective: Any) -> None:
-    """Raise an error if an objective is not callable or has no `maximize`."""
     if isinstance(objective, type):
         name = objective.__name__
         raise InvalidInputError(f"objective: must be an object, got the class {name}. Write {name}(…).")
@@ -195,7 +187,6 @@ def _check_objective(objective: Any) -> None:
 
 
 def _check_seeds(learner: Callable[..., Any], settings: Iterable[Setting]) -> None:
-    """Raise an error if restarts would all be the same, or if a setting has a seed."""
     if not _accepts_seed(learner):
         raise InvalidTypeError(f"learner: must accept seed=, or all restarts would be the same, got {learner!r}.")
     if any("seed" in setting for setting in settings):
@@ -203,7 +194,6 @@ def _check_seeds(learner: Callable[..., Any], settings: Iterable[Setting]) -> No
 
 
 def _accepts_seed(learner: Callable[..., Any]) -> bool:
-    """Return whether a function accepts `seed`; True if it has no signature."""
     try:
         parameters = inspect.signature(learner).parameters.values()
     except (TypeError, ValueError):  # implemented in C
