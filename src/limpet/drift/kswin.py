@@ -17,24 +17,15 @@ from limpet.exceptions import InvalidInputError
 
 IntArray = npt.NDArray[np.int64]
 
-# The exact test of Kolmogorov and Smirnov for two samples of equal size
-
 MAX_SAMPLE_POINTS = 10_000  # beyond, the usual implementations do not compute the exact value
 
 
 @lru_cache(maxsize=32)
 def exact_p_values(size: int) -> FloatArray:
-    """Return P(size·D ≥ h) for h = 0 … size, D the distance of two samples.
+    """Return P(n·D ≥ h) for h = 0 … n, D the distance of two samples of n points.
 
-    The distance of two samples of n points is a multiple of 1/n, so that n + 1 values suffice [1]_:
     p_h = 2 (C(2n, n−h) − C(2n, n−2h) + C(2n, n−3h) − …) / C(2n, n), in exact integers up to one correctly rounded
-    division. Ties are ignored, as is usual (p is then too large).
-
-    >>> exact_p_values(3)
-    array([1. , 1. , 0.6, 0.1])
-
-    .. [1] Gnedenko, B. V. and Korolyuk, V. S. (1951). On the maximum discrepancy between two empirical distributions.
-       Doklady Akademii Nauk SSSR 80, 525–528.
+    division (Gnedenko and Korolyuk, 1951). Ties are ignored, as is usual (p is then too large).
     """
     paths = [1] * (size + 1)  # C(2n, n − j) at j
     for j in range(size - 1, -1, -1):
@@ -67,11 +58,10 @@ def uses_pool(n: int, k: int) -> bool:
 @kernel
 def refill(generator: IntArray) -> None:
     """Generate the next 624 words."""
+    words = generator[:STATE_WORDS]  # a negative index counts from the end
     for i in range(STATE_WORDS):
-        following = i + 1 if i + 1 < STATE_WORDS else 0
-        distant = i + SHIFT_WORDS if i + SHIFT_WORDS < STATE_WORDS else i + SHIFT_WORDS - STATE_WORDS
-        mixed = (generator[i] & 0x80000000) | (generator[following] & 0x7FFFFFFF)
-        generator[i] = generator[distant] ^ (mixed >> 1) ^ (0x9908B0DF if mixed & 1 else 0)
+        mixed = (words[i] & 0x80000000) | (words[i + 1 - STATE_WORDS] & 0x7FFFFFFF)
+        words[i] = words[i + SHIFT_WORDS - STATE_WORDS] ^ (mixed >> 1) ^ (0x9908B0DF if mixed & 1 else 0)
     generator[STATE_WORDS] = 0
 
 
@@ -124,32 +114,10 @@ COUNT_INDEX, OLDEST_INDEX, HEADER_SIZE = 0, 1, 2
 
 
 @kernel
-def clear_window(bookkeeping: IntArray) -> None:
-    """Empty the window. Signs stay: the sign of a slot is set before it is used."""
-    bookkeeping[COUNT_INDEX] = 0
-    bookkeeping[OLDEST_INDEX] = 0
-
-
-@kernel
-def count_below(ordered: FloatArray, n_points: int, y: float, inclusive: bool) -> int:
-    """Return how many of the first points are less than y, or at most y."""
-    low, high = 0, n_points
-    while low < high:
-        middle = (low + high) // 2
-        value = ordered[middle]
-        if value < y or (inclusive and value == y):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
 def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recent: int, y: float) -> None:
     """Insert a point, in place of the oldest if the window is full.
 
-    The newest n_recent slots have the sign −1. Among equal points the oldest is first, so that the point to be replaced
-    can be found by its value.
+    The newest n_recent slots have the sign −1. Of equal points the oldest is first: its value finds the one to replace.
     """
     ring, ordered = values[:window], values[window:]
     slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
@@ -159,9 +127,9 @@ def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recen
         bookkeeping[COUNT_INDEX] = n_points + 1
     else:
         slot = bookkeeping[OLDEST_INDEX]
-        hole = count_below(ordered, n_points, ring[slot], False)
+        hole = np.searchsorted(ordered, ring[slot])
         bookkeeping[OLDEST_INDEX] = slot + 1 if slot + 1 < window else 0
-    target = count_below(ordered, n_points, y, True)
+    target = np.searchsorted(ordered[:n_points], y, side="right")
     if target > hole:
         target -= 1
         for k in range(hole, target):
@@ -170,34 +138,29 @@ def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recen
         for k in range(hole, target, -1):
             ordered[k], slots[k] = ordered[k - 1], slots[k - 1]
     ordered[target], slots[target], ring[slot], signs[slot] = y, slot, y, -1
-    signs[slot - n_recent if slot >= n_recent else slot - n_recent + window] = 0
+    signs[slot - n_recent] = 0  # a negative index counts from the end
 
 
 @kernel
 def max_cdf_gap(values: FloatArray, bookkeeping: IntArray, window: int, drawn: IntArray) -> int:
     """Return the maximum gap of the counts of the newest and the drawn points.
 
-    The window is full. `drawn` counts from the oldest point. Among equal values, only the difference after the last of
-    them counts.
+    The window is full. `drawn` counts from the oldest point. Of equal values, only the gap after the last one counts.
     """
     ordered = values[window:]
     slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
-    oldest = bookkeeping[OLDEST_INDEX]
+    oldest = bookkeeping[OLDEST_INDEX] - window
     for k in range(len(drawn)):
-        slot = oldest + drawn[k]
-        signs[slot if slot < window else slot - window] = 1
+        signs[oldest + drawn[k]] = 1
     gap, max_gap = 0, 0
     for k in range(window - 1):  # the gap after the last point is 0
         gap += signs[slots[k]]
         size = abs(gap) if ordered[k] != ordered[k + 1] else 0
         max_gap = size if size > max_gap else max_gap
     for k in range(len(drawn)):
-        slot = oldest + drawn[k]
-        signs[slot if slot < window else slot - window] = 0
+        signs[oldest + drawn[k]] = 0
     return max_gap
 
-
-# The detector
 
 MIN_DETECTION_DISTANCE = 0.1  # of the two distributions; a smaller one is no detection, however significant
 
@@ -233,7 +196,7 @@ def write_kswin_scores(
             gap = max_cdf_gap(column_values, column_bookkeeping, window, drawn)
             scores[t, i] = score_table[gap]
             if gap >= critical_gap:
-                clear_window(column_bookkeeping)
+                column_bookkeeping[COUNT_INDEX] = column_bookkeeping[OLDEST_INDEX] = 0
                 for k in range(len(initial_generator)):
                     generator[k] = initial_generator[k]
 
@@ -245,11 +208,10 @@ class KSWIN(DriftDetector):
     """The Kolmogorov–Smirnov test on a sliding window [1]_, equal to river's.
 
     Of the last `window` points, the newest `stat` are compared with as many drawn at random from the older ones. The
-    score is 1 − p with p the exact two-sided p-value [2]_. If p ≤ alpha and the distributions differ by more than 0.1,
-    a change is detected: the window is emptied, and the random generator is reset. Until the window is full, the score
-    is NaN (river reports p = 0). A point that is not finite is skipped: its score is NaN.
-
-    The distance is a multiple of 1/stat, so that the score takes at most stat + 1 values, few of them close to 1.
+    score is 1 − p with p the exact two-sided p-value [2]_; it takes at most stat + 1 values, few of them close to 1. If
+    p ≤ alpha and the distributions differ by more than 0.1, a change is detected: the window is emptied, and the random
+    generator is reset. Until the window is full, the score is NaN (river reports p = 0). A point that is not finite is
+    skipped: its score is NaN.
 
     Parameters
     ----------
