@@ -23,10 +23,10 @@ class RemoteFile(NamedTuple):
 
 
 _GITHUB_URL = "https://raw.githubusercontent.com"
-_TCPD_URL = f"{_GITHUB_URL}/alan-turing-institute/TCPD/7c6c2e09e3ad1d41f26869cb7b9f9882175c8a6e"
+_TCPD_URL = f"{_GITHUB_URL}/alan-turing-institute/TCPD/7c6c2e09e3ad1d41f26869cb7b9f9882175c8a6e/datasets"
 # Before the repair of February 2022, which took the outliers out; newer versions are other data.
 _SKAB_URL = f"{_GITHUB_URL}/waico/SKAB/48b5fee8e94c467e2367c302e2afa98054b73335"
-_ADBENCH_URL = f"{_GITHUB_URL}/Minqi824/ADBench/3dac8221081e190f157d78e93bfa8867f90d0965"
+_ADBENCH_URL = f"{_GITHUB_URL}/Minqi824/ADBench/3dac8221081e190f157d78e93bfa8867f90d0965/adbench/datasets"
 _PYOD_URL = f"{_GITHUB_URL}/yzhao062/pyod/ef6d5e8dc828615f498286c1d6a22cbd02fd4cd2"
 _NAB_URL = f"{_GITHUB_URL}/numenta/NAB/ea702d75cc2258d9d7dd35ca8e5e2539d71f3140"
 
@@ -105,16 +105,13 @@ _NAB_SHA256 = {
 # By name, which is also the path in the folder LIMPET_DATA and in the cache.
 REMOTE_FILES: dict[str, RemoteFile] = {
     "well_log/well.txt": RemoteFile(
-        f"{_TCPD_URL}/datasets/well_log/well_log.txt",
-        "cd2a1be7dd895e92e28f00cc522d8c2721b67208ecb6ef942547b797d6dccb7a",
+        f"{_TCPD_URL}/well_log/well_log.txt", "cd2a1be7dd895e92e28f00cc522d8c2721b67208ecb6ef942547b797d6dccb7a"
     ),
     "smtp/smtp_adbench.npz": RemoteFile(
-        f"{_ADBENCH_URL}/adbench/datasets/Classical/34_smtp.npz",
-        "d2569fc9bc12115419e3f5b37d19921e10e6c26e5ad1e61064cfb0fbc402dfdd",
+        f"{_ADBENCH_URL}/Classical/34_smtp.npz", "d2569fc9bc12115419e3f5b37d19921e10e6c26e5ad1e61064cfb0fbc402dfdd"
     ),
     "thyroid/thyroid.mat": RemoteFile(
-        f"{_PYOD_URL}/notebooks/data/thyroid.mat",
-        "49155d7861b977e90808faf68343ff67a67f63090c2744d514dbb67ac68e7e33",
+        f"{_PYOD_URL}/notebooks/data/thyroid.mat", "49155d7861b977e90808faf68343ff67a67f63090c2744d514dbb67ac68e7e33"
     ),
 } | {f"skab/{name}": RemoteFile(f"{_SKAB_URL}/data/{name}", sha256) for name, sha256 in _SKAB_SHA256.items()}
 REMOTE_FILES |= {

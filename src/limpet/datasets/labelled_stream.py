@@ -20,8 +20,7 @@ ChangePoints = list[int] | dict[int | str, list[int]]
 class Stream:
     """A data stream and its truth.
 
-    Rows count from 0, so row r is the paper's time t = r + 1. Arrays are copied and made read-only, so that all methods
-    that are compared on a stream get the same data.
+    Rows count from 0, so row r is the paper's time t = r + 1. Arrays are copied and made read-only.
 
     Parameters
     ----------

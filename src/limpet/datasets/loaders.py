@@ -38,23 +38,19 @@ def get_change_rows(annotations: str) -> dict[int | str, list[int]]:
 def load_well_log(annotations: str = "paper") -> Stream:
     """Load Well-log: 4,050 measurements in a borehole [1]_.
 
-    They are nuclear magnetic responses with jumps and many outliers. `change_points` is a dict: annotator 1 to 5, as
-    the paper numbers them, to a list of rows. The first 1550 rows are for choosing settings (`split`). Values lie
-    between 64,234 and 140,409 and are not standardised.
-
-    The annotations were made on every sixth point [2]_. Point i of that series, counted from 0, is row 6i
-    of this one. The paper took i as counted from 1, so its times t = 6(i − 1) + 1 lie six rows too early. Keep them to
-    compare with the paper; else take "tcpd".
+    They are nuclear magnetic responses with jumps and many outliers, not standardised. `change_points` is a dict:
+    annotator 1 to 5, as the paper numbers them, to a list of rows. The first 1550 rows are for choosing settings
+    (`split`).
 
     Parameters
     ----------
     annotations : "paper" or "tcpd"
-        The paper's times t, as rows t − 1; or the rows the annotators meant, six later.
+        The annotations were made on every sixth point [2]_: point i of those, counted from 0, is row 6i. The paper took
+        i as counted from 1, so that its times t, as rows t − 1, lie six rows before what the annotators meant, "tcpd".
 
     Notes
     -----
-    The file comes from the Turing Change Point Dataset (alan-turing-institute/TCPD), which gives this series the MIT
-    licence.
+    The file comes from the Turing Change Point Dataset (alan-turing-institute/TCPD), under the MIT licence.
 
     References
     ----------
@@ -80,31 +76,27 @@ N_SENSORS = 8
 def load_skab(group: str = "valve1", standardize: int | None = None, annotations: str = "paper") -> list[Stream]:
     """Load a group of the Skoltech Anomaly Benchmark [1]_.
 
-    Each stream has 8 sensors and about 1,100 rows. The streams come in the order of their file numbers, which are in
-    their names: "SKAB valve1/3". The paper uses the 16 of valve1. It trains on files 0, 2, …, 14, `streams[::2]`, and
-    tests on `streams[1::2]`; `split` is None.
+    Each stream has 8 sensors of a water circuit with a valve, and about 1,100 rows. The streams come in the order of
+    their file numbers, which are in their names: "SKAB valve1/3". The paper uses the 16 of valve1: it trains on files
+    0, 2, …, 14, `streams[::2]`, and tests on `streams[1::2]`.
 
-    Columns are Accelerometer1RMS, Accelerometer2RMS, Current, Pressure, Temperature, Thermocouple, Voltage,
-    Volume Flow RateRMS. `labels` is 1 while the circuit is in the anomalous regime or on its way there or back;
-    a few single rows with Current and Voltage exchanged are outliers and not labelled.
-
-    This is the version of October 2020, which the paper used. Since February 2022 the published files have those
-    outliers repaired and `other` renumbered.
+    Columns are Accelerometer1RMS, Accelerometer2RMS, Current, Pressure, Temperature, Thermocouple, Voltage, Volume Flow
+    RateRMS. `labels` is 1 while the circuit is in the anomalous regime or on its way there or back; a few single rows
+    with Current and Voltage exchanged are outliers and not labelled. This is the version of October 2020, which the
+    paper used. Since February 2022 the published files have those outliers repaired and `other` renumbered.
 
     Parameters
     ----------
     group : "valve1", "valve2" or "other"
         16, 4 or 14 streams.
     standardize : int, optional
-        Subtract from each variable the mean of its first so many rows and divide by their standard deviation
-        (over n, not n − 1). A variable that is constant on these rows has no scale there and is not divided. The
-        paper states 100, its notebooks use 20. By default values are left as they are.
+        Subtract from each variable the mean of its first so many rows and divide by their standard deviation (over n,
+        not n − 1), unless it is constant there. The paper states 100, its notebooks use 20. Default: leave the values.
     annotations : "paper" or "all"
         Which marked rows are `change_points`. A file marks where the way into the anomalous regime starts and ends,
-        then the same of the way back; "paper" takes the two starts. Where marks are missing it takes the first
-        mark of either way, and a mark belongs to the way in whose half of the anomalous span it lies: the second of
-        three marks is a start in valve1/2, and none in other/23. The stream other/9 ends before the way back
-        and has one change. "all" takes every marked row.
+        then the same of the way back; "paper" takes the two starts, "all" every mark. Where marks are missing, "paper"
+        takes the first mark in either half of the anomalous span. The stream other/9 has one change: it ends before the
+        way back.
 
     Notes
     -----
@@ -116,20 +108,24 @@ def load_skab(group: str = "valve1", standardize: int | None = None, annotations
 
     Examples
     --------
-    >>> streams = load_skab("valve1", standardize=20)  # doctest: +SKIP
-    >>> streams[3]  # doctest: +SKIP
+    >>> load_skab("valve1", standardize=20)[3]  # doctest: +SKIP
     Stream('SKAB valve1/3', 1149 rows x 8, 404 anomalies, 2 changes)
-    >>> streams[3].change_points  # doctest: +SKIP
-    [574, 919]
     """
     check_param("group", group, Options(*SKAB_GROUPS))
     check_param("annotations", annotations, Options("paper", "all"))
     check_param("standardize", standardize, Optional(Interval(int, 2, None)))
     names = [name for name in REMOTE_FILES if name.startswith(f"skab/{group}/")]
-    return [
-        _make_skab_stream(f"SKAB {name.removeprefix('skab/').removesuffix('.csv')}", content, standardize, annotations)
-        for name, content in zip(names, read_files(names), strict=True)
-    ]
+    streams = []
+    for name, content in zip(names, read_files(names), strict=True):
+        # The first column is the time of day; nothing is missing, as the sha256 of the file is known.
+        table = np.loadtxt(io.BytesIO(content), delimiter=";", skiprows=1, usecols=range(1, N_SENSORS + 3))
+        y, labels, marks = table[:, :N_SENSORS], table[:, N_SENSORS], np.flatnonzero(table[:, N_SENSORS + 1])
+        if standardize is not None:
+            y = standardize_by_first_rows(y, standardize)
+        changes = find_transition_starts(marks, labels) if annotations == "paper" else marks.tolist()
+        title = f"SKAB {name.removeprefix('skab/').removesuffix('.csv')}"
+        streams.append(Stream(y, labels=labels.astype(np.int64), change_points=changes, name=title))
+    return streams
 
 
 def standardize_by_first_rows(y: FloatArray, n: int) -> FloatArray:
@@ -149,24 +145,12 @@ def find_transition_starts(marks: npt.NDArray[np.intp], labels: FloatArray) -> l
     return [int(direction[0]) for direction in (marks[marks <= middle], marks[marks > middle]) if len(direction)]
 
 
-def _make_skab_stream(name: str, content: bytes, standardize: int | None, annotations: str) -> Stream:
-    # The first column is the time of day; the lines are of one version whose sha256 is known, so nothing is missing.
-    table = np.loadtxt(io.BytesIO(content), delimiter=";", skiprows=1, usecols=range(1, N_SENSORS + 3), ndmin=2)
-    y, labels, is_marked = table[:, :N_SENSORS], table[:, N_SENSORS], table[:, N_SENSORS + 1]
-    if standardize is not None:
-        y = standardize_by_first_rows(y, standardize)
-    marks = np.flatnonzero(is_marked)
-    changes = find_transition_starts(marks, labels) if annotations == "paper" else marks.tolist()
-    return Stream(y, labels=labels.astype(np.int64), change_points=changes, name=name)
-
-
 def load_smtp() -> Stream:
     """Load SMTP: 95,156 connections to a mail server, 30 of them attacks.
 
     The attributes are log(x + 0.1) of the connection's duration and of the bytes sent and received. `labels` is 1 in
-    the rows of attacks, which are the paper's t − 1; they come in clusters, 13 of them in rows 14691 to 15365. The
-    first 40 000 rows are for choosing settings (`split`). An attack is a point and no new regime, so that
-    `change_points` is empty.
+    the rows of attacks, which are the paper's t − 1; they come in clusters. The first 40,000 rows are for choosing
+    settings (`split`). An attack is a point and no new regime, so that `change_points` is empty.
 
     Notes
     -----
@@ -187,14 +171,12 @@ def load_thyroid() -> Stream:
     """Load THYROID: 6 measurements of 3,772 patients, 93 of them anomalies.
 
     The measurements are scaled to [0, 1]. `labels` is 1 in the rows of anomalies: the paper's t − 1. The first 2000
-    rows are for choosing settings (`split`). The rows are patients and not a process in time, so that `change_points`
-    is empty.
+    rows are for choosing settings (`split`). Patients are not a process in time, so that `change_points` is empty.
 
     Notes
     -----
     UCI Thyroid Disease (ann-thyroid, training part), as prepared by ODDS (Outlier Detection DataSets, Stony Brook),
-    which states no licence; the file comes from an early commit of yzhao062/pyod. It is a MATLAB file, which scipy
-    reads.
+    which states no licence; a MATLAB file from an early commit of yzhao062/pyod, which requires scipy.
 
     Examples
     --------
@@ -243,12 +225,12 @@ def load_nab() -> list[Stream]:
 
     They have one variable, 1,538 to 22,695 rows each, and 39 windows in total. "NAB realKnownCause/nyc_taxi" is a name,
     with the group: 13 real series (`realKnownCause`, `realAdExchange`), 6 artificial ones with an anomaly and 5
-    without. They are seasonal, autocorrelated, rounded or heavy-tailed, and their levels shift.
+    without.
 
     `labels` is 1 in the windows within which an alarm counts as a hit: a window is wide, lies around the anomaly, and
     most of its rows look like any others. `split` is the first row that the benchmark scores, after 15 % of the rows,
-    at most 750. `change_points` is empty. Rows are as in the files; their timestamps, of which a few repeat or go
-    back, are left out. `limpet.metrics.nab_score` is the benchmark's score.
+    at most 750. `change_points` is empty, and timestamps are left out. `limpet.metrics.nab_score` is the benchmark's
+    score.
 
     Notes
     -----
@@ -256,8 +238,7 @@ def load_nab() -> list[Stream]:
 
     References
     ----------
-    .. [1] A. Lavin and S. Ahmad, Evaluating real-time anomaly detection algorithms: the Numenta Anomaly Benchmark,
-       ICMLA 2015, arXiv:1510.03336.
+    .. [1] A. Lavin and S. Ahmad, Evaluating real-time anomaly detection algorithms, ICMLA 2015, arXiv:1510.03336.
 
     Examples
     --------

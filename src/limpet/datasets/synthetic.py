@@ -54,8 +54,7 @@ def make_abrupt(
 
     Each point comes with probability α from ½ N(μ₁, Σ) + ½ N(μ₂, Σ) and else from the uniform distribution on
     [-U, U)ᵈ. In one dimension σ = 0.1 and the means go from (0.5, -0.5) to (1, -1). The draws of a row depend on the
-    seed and the row alone: another α changes which rows are outliers, another U how far they lie, and neither changes
-    the inliers; row r of a longer stream has the same noise.
+    seed and the row alone, not on n; another α or U changes outliers, not inliers.
 
     Parameters
     ----------
@@ -89,8 +88,8 @@ def make_gradual(
     """Generate a stream whose component means drift from row n // 2 on.
 
     The drift takes 300 rows: the mean at time t is base + (t - 10000)/300 · (end - base), so that the change row has
-    1/300 of the way behind it and the 300th row all of it. The printed 3-D formula omits the base; it is kept here, as
-    in one dimension. With n < 599 the stream ends before the drift does. All else is as in `make_abrupt`.
+    1/300 of the way behind it and the 300th row all of it. The printed 3-D formula omits the base, which is kept here.
+    All else is as in `make_abrupt`.
 
     Parameters
     ----------
@@ -113,10 +112,9 @@ def make_gradual(
 def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
     """Generate web traffic with a day, a week, spikes, an outage and a shift.
 
-    Values are requests per minute in rows of 10 minutes. The stream is synthetic. It starts on a Monday at 0:00 and has
-    a period of a week: a curve with its low at night and three quarters of the traffic on Saturdays and Sundays. The
-    noise is normal with a standard deviation (sd) of 40 at every hour, which is simpler than real traffic, whose noise
-    grows with its level. From the third week on:
+    Values are requests per minute in rows of 10 minutes, from a Monday at 0:00. They have a period of a week: a curve
+    with its low at night and three quarters of the traffic on Saturdays and Sundays. The noise is normal with a
+    standard deviation (sd) of 40 at every hour; that of real traffic grows with its level. From the third week on:
 
     - 8 spikes: single rows, 6 to 15 sd up or down, which are `outliers`;
     - an outage: for an hour on a Thursday 5 % of the traffic remains, which is the anomaly in `labels`;

@@ -15,12 +15,10 @@ from limpet.drift.base import DriftDetector
 class ADWIN(DriftDetector):
     """Adaptive windowing [1]_, computed by river.
 
-    It keeps the longest window of which no two parts differ in mean.
-
-    The score is w_{t−1} − w_t with w the width of the window: the number of points dropped because the mean has
-    changed [2]_. The window grows by every point, so that most scores are −1. River tests every 32nd point. At the
-    point after a detection it starts again, with a window of that point alone, so that a change gives two scores in a
-    row: the points that were cut off, then the rest.
+    It keeps the longest window of which no two parts differ in mean. The score is w_{t−1} − w_t with w the width of the
+    window: the number of points dropped because the mean has changed [2]_. The window grows by every point, so that
+    most scores are −1. River tests every 32nd point. At the point after a detection it starts again, with a window of
+    that point alone, so that a change gives two scores in a row: the points that were cut off, then the rest.
 
     A point that is not finite, or beyond 1e150 (its square would be infinite, and river would detect nothing any more),
     is skipped: its score is NaN.
@@ -34,10 +32,8 @@ class ADWIN(DriftDetector):
 
     References
     ----------
-    .. [1] Bifet, A. and Gavaldà, R. (2007). Learning from time-changing data with adaptive windowing. Proceedings of
-       the SIAM International Conference on Data Mining, 443–448.
-    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
-       arXiv:2007.12160.
+    .. [1] Bifet, A. and Gavaldà, R. (2007). Learning from time-changing data with adaptive windowing. SDM, 443–448.
+    .. [2] Fukushima, S. et al. (2020). Online robust and adaptive learning from data streams. arXiv:2007.12160.
 
     Examples
     --------

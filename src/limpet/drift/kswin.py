@@ -226,10 +226,8 @@ class KSWIN(DriftDetector):
 
     References
     ----------
-    .. [1] Raab, C., Heusinger, M. and Schleif, F.-M. (2020). Reactive soft prototype computing for concept drift
-       streams. Neurocomputing 416, 340–351.
-    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
-       arXiv:2007.12160.
+    .. [1] Raab, C. et al. (2020). Reactive soft prototype computing for concept drift streams. Neurocomputing 416, 340–351.
+    .. [2] Fukushima, S. et al. (2020). Online robust and adaptive learning from data streams. arXiv:2007.12160.
 
     Examples
     --------

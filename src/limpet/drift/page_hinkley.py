@@ -53,8 +53,7 @@ class PageHinkley(DriftDetector):
     References
     ----------
     .. [1] Page, E. S. (1954). Continuous inspection schemes. Biometrika 41(1/2), 100–115.
-    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
-       arXiv:2007.12160.
+    .. [2] Fukushima, S. et al. (2020). Online robust and adaptive learning from data streams. arXiv:2007.12160.
 
     Examples
     --------
@@ -146,8 +145,7 @@ class RiverPageHinkley(DriftDetector):
     References
     ----------
     .. [1] Page, E. S. (1954). Continuous inspection schemes. Biometrika 41(1/2), 100–115.
-    .. [2] Montiel, J. et al. (2021). River: machine learning for streaming data in Python. Journal of Machine Learning
-       Research 22(110).
+    .. [2] Montiel, J. et al. (2021). River: machine learning for streaming data in Python. JMLR 22(110).
 
     Examples
     --------

@@ -43,7 +43,10 @@ def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDA
     usable = np.isfinite(estimated).all(axis=(1, 2)) & np.isfinite(true).all(axis=(1, 2))
     if not usable.any():
         raise InvalidInputError("means: expected at least one row that is finite in both arrays, got none")
-    return _min_cost_assignment(_squared_distances(estimated[usable], true[usable]))
+    estimated, true = estimated[usable], true[usable]
+    with np.errstate(over="ignore"):  # a diverged estimate costs inf
+        components = (estimated[:, j, None] for j in range(estimated.shape[1]))
+        return _min_cost_assignment([((component - true) ** 2).sum(axis=(0, 2)).tolist() for component in components])
 
 
 def _check_paired_means(means: npt.ArrayLike, true_means: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -57,31 +60,17 @@ def _check_paired_means(means: npt.ArrayLike, true_means: npt.ArrayLike) -> tupl
     return estimated, true
 
 
-def _squared_distances(estimated: FloatArray, true: FloatArray) -> FloatArray:
-    """Return cost[j, k], the summed squared distance of estimate j from truth k."""
-    with np.errstate(over="ignore"):  # a diverged estimate costs inf
-        components = (estimated[:, j, None] for j in range(estimated.shape[1]))
-        return np.array([((component - true) ** 2).sum(axis=(0, 2)) for component in components])
-
-
-def _min_cost_assignment(cost: FloatArray) -> npt.NDArray[np.int64]:
-    """Solve the assignment problem by dynamic programming over subsets of estimates."""
-    # min_cost[S] is the minimum cost of assigning the estimates in S to the first |S| truths: the last of these truths
-    # is assigned to some j in S, the others to S without j. That takes K·2ᴷ steps instead of K!.
-    n_components = len(cost)
-    costs = cost.tolist()  # plain floats: reading numpy scalars one by one is several times slower
-    min_cost = [0.0] * (1 << n_components)
-    last_estimate = [0] * (1 << n_components)
-    for subset in range(1, 1 << n_components):
+def _min_cost_assignment(costs: list[list[float]]) -> npt.NDArray[np.int64]:
+    """Return the estimate of each truth; costs[j][k] is that of estimate j for truth k."""
+    # best[S] is the minimum cost of assigning the estimates in S to the first |S| truths, and the estimates in order:
+    # the last of these truths is assigned to some j in S, the others to S without j. That takes K·2ᴷ steps, not K!.
+    best: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    for subset in range(1, 1 << len(costs)):
         truth = subset.bit_count() - 1
-        members = [j for j in range(n_components) if subset >> j & 1]
-        min_cost[subset], last_estimate[subset] = min((min_cost[subset ^ 1 << j] + costs[j][truth], j) for j in members)
-    order = np.empty(n_components, dtype=np.int64)
-    subset = (1 << n_components) - 1
-    for truth in reversed(range(n_components)):
-        order[truth] = last_estimate[subset]
-        subset ^= 1 << last_estimate[subset]
-    return order
+        members = [j for j in range(len(costs)) if subset >> j & 1]
+        cost, last = min((best[subset ^ 1 << j][0] + costs[j][truth], j) for j in members)
+        best.append((cost, (*best[subset ^ 1 << last][1], last)))
+    return np.array(best[-1][1], dtype=np.int64)
 
 
 class SegmentMSE(NamedTuple):
@@ -108,8 +97,7 @@ def segment_mse(
     S_tot   t = tau+1, ..., T          rows [tau, T)
     ======  =========================  =============================
 
-    (In print the sum of S_eval runs to tau, while its divisor and the text stop one short; the divisor of S_bc counts
-    one row more than its sum. Here all four are true averages over the rows of the table.)
+    (In print, the sum and the divisor of S_eval, and those of S_bc, differ by one row.)
 
     The estimates are matched to the truth once, by the order that is best on the evaluation span, and keep that order
     to the end: components that are swapped at the change increase the errors.
