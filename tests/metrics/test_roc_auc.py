@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from limpet.exceptions import InvalidInputError
 from limpet.metrics import roc_auc, roc_auc_interval
-from limpet.metrics.roc_auc import number_runs
+from limpet.metrics.auc import number_runs
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40))

@@ -226,7 +226,7 @@ class KSWIN(DriftDetector):
 
     References
     ----------
-    .. [1] Raab, C. et al. (2020). Reactive soft prototype computing for concept drift streams. Neurocomputing 416, 340–351.
+    .. [1] Raab, C. et al. (2020). Reactive soft prototype computing for concept drift streams. Neurocomputing 416.
     .. [2] Fukushima, S. et al. (2020). Online robust and adaptive learning from data streams. arXiv:2007.12160.
 
     Examples

@@ -1,9 +1,8 @@
 """Metrics of change detection, anomaly detection and estimates."""
 
-from limpet.metrics.benefit import BenefitCurve, benefit_auc, benefit_roc
+from limpet.metrics.auc import BenefitCurve, benefit_auc, benefit_roc, roc_auc, roc_auc_interval
 from limpet.metrics.mixture_error import MeanShift, SegmentMSE, largest_mean_shift, match_components, segment_mse
 from limpet.metrics.nab import detection_auc, drop_probation, hit_curve, nab_score, rank_onset, running_rank
-from limpet.metrics.roc_auc import roc_auc, roc_auc_interval
 
 __all__ = [
     "BenefitCurve",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -187,19 +188,11 @@ def _check_objective(objective: Any) -> None:
 
 
 def _check_seeds(learner: Callable[..., Any], settings: Iterable[Setting]) -> None:
-    if not _accepts_seed(learner):
-        raise InvalidTypeError(f"learner: must accept seed=, or all restarts would be the same, got {learner!r}.")
+    with suppress(ValueError):  # no signature: implemented in C
+        try:
+            inspect.signature(learner).bind_partial(seed=0)
+        except TypeError:
+            message = f"learner: must accept seed=, or all restarts would be the same, got {learner!r}."
+            raise InvalidTypeError(message) from None
     if any("seed" in setting for setting in settings):
         raise InvalidInputError("settings: must not have a seed if restarts > 1, got one. Each restart is a seed.")
-
-
-def _accepts_seed(learner: Callable[..., Any]) -> bool:
-    try:
-        parameters = inspect.signature(learner).parameters.values()
-    except (TypeError, ValueError):  # implemented in C
-        return True
-    return any(
-        parameter.kind is parameter.VAR_KEYWORD
-        or (parameter.name == "seed" and parameter.kind is not parameter.POSITIONAL_ONLY)
-        for parameter in parameters
-    )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from limpet._optional import optional_import
 from limpet.datasets import Stream, load_smtp, load_thyroid
 from limpet.metrics import roc_auc, roc_auc_interval
-from limpet.metrics.roc_auc import number_runs
+from limpet.metrics.auc import number_runs
 from limpet.report.html import Table
 from limpet.tuning import Setting, grid
 from limpet_lab.paper import grids
