@@ -1,4 +1,4 @@
-"""Read data files from the folder LIMPET_DATA, the cache or their URLs, and verify their sha256."""
+"""Read data files from LIMPET_DATA, the cache or their URLs; verify their sha256."""
 
 from __future__ import annotations
 

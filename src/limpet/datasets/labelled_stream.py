@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from limpet.exceptions import InvalidInputError
 
-ChangePoints = list[int] | dict[int | str, list[int]]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stream:
@@ -54,7 +52,7 @@ class Stream:
     means: npt.NDArray[np.float64] | None = None
     outliers: npt.NDArray[np.bool_] | None = None
     labels: npt.NDArray[np.int64] | None = None
-    change_points: ChangePoints = field(default_factory=list)
+    change_points: list[int] | dict[int | str, list[int]] = field(default_factory=list)
     name: str = "stream"
     split: int | None = None
     covariances: npt.NDArray[np.float64] | None = None

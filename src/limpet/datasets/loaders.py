@@ -14,7 +14,7 @@ from limpet.datasets.labelled_stream import Stream
 from limpet.exceptions import InvalidInputError
 
 # Well-log. The paper's annotations 1 to 5 are TCPD's annotators 6, 7, 8, 12 and 13.
-TCPD_INDICES: dict[int, list[int]] = {
+TCPD_INDICES: dict[int | str, list[int]] = {
     1: [179, 255, 281, 311, 343, 402, 413, 422, 432, 462, 464],
     2: [179, 255, 281, 312, 343, 402, 412, 422, 432],
     3: [179, 255, 282, 312, 343, 402, 413, 422, 432],
@@ -22,17 +22,6 @@ TCPD_INDICES: dict[int, list[int]] = {
     5: [4, 179, 255, 281, 311, 344, 402, 412, 422, 432, 462, 464, 521, 526, 620, 643, 661],
 }
 ANNOTATION_STRIDE_ROWS = 6  # an index i counts from 0 in the series of every sixth point
-
-
-def get_change_rows(annotations: str) -> dict[int | str, list[int]]:
-    """Return the change points of each annotator as rows of the full series.
-
-    >>> get_change_rows("paper")[4], get_change_rows("tcpd")[4]
-    ([1056, 2796], [1062, 2802])
-    """
-    check_param("annotations", annotations, Options("paper", "tcpd"))
-    offset = 1 if annotations == "paper" else 0  # the paper reads the indices as if they counted from 1
-    return {who: [ANNOTATION_STRIDE_ROWS * (i - offset) for i in indices] for who, indices in TCPD_INDICES.items()}
 
 
 def load_well_log(annotations: str = "paper") -> Stream:
@@ -64,8 +53,10 @@ def load_well_log(annotations: str = "paper") -> Stream:
     >>> load_well_log().change_points[4]  # doctest: +SKIP
     [1056, 2796]
     """
-    changes = get_change_rows(annotations)
+    check_param("annotations", annotations, Options("paper", "tcpd"))
     (content,) = read_files(["well_log/well.txt"])
+    offset = 1 if annotations == "paper" else 0  # the paper reads the indices as if they counted from 1
+    changes = {who: [ANNOTATION_STRIDE_ROWS * (i - offset) for i in indices] for who, indices in TCPD_INDICES.items()}
     return Stream(np.loadtxt(io.BytesIO(content)), change_points=changes, name="Well-log", split=1550)
 
 

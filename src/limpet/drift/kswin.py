@@ -30,10 +30,8 @@ def exact_p_values(size: int) -> FloatArray:
     paths = [1] * (size + 1)  # C(2n, n − j) at j
     for j in range(size - 1, -1, -1):
         paths[j] = paths[j + 1] * (size + j + 1) // (size - j)
-    tail_counts = [paths[0]]
-    for h in range(1, size + 1):
-        tail_counts.append(2 * (sum(paths[h :: 2 * h]) - sum(paths[2 * h :: 2 * h])))
-    p_values = np.array([count / paths[0] for count in tail_counts])
+    counts = [2 * (sum(paths[h :: 2 * h]) - sum(paths[2 * h :: 2 * h])) for h in range(1, size + 1)]
+    p_values = np.array([1.0] + [count / paths[0] for count in counts])
     p_values.flags.writeable = False
     return p_values
 
@@ -251,11 +249,7 @@ class KSWIN(DriftDetector):
 
     @staticmethod
     def can_run(window: int, stat: int) -> bool:
-        """Return whether `stat` points can be drawn from the window − stat older ones.
-
-        >>> KSWIN.can_run(20, 10), KSWIN.can_run(20, 15)
-        (True, False)
-        """
+        """Return whether `stat` points can be drawn from the window − stat older ones."""
         return 2 * stat <= window and stat <= MAX_SAMPLE_POINTS
 
     def _init_state(self, width: int) -> None:

@@ -1,4 +1,4 @@
-"""Areas under curves: ROC of scores against labels, and benefit of alarms against false alarms."""
+"""Areas under the ROC curve and under benefit against false alarms."""
 
 from __future__ import annotations
 
@@ -154,11 +154,7 @@ class BenefitCurve(NamedTuple):
 
 
 def benefit_auc(
-    scores: npt.ArrayLike,
-    change_points: Indices,
-    tolerance: float,
-    start: int | None = None,
-    stop: int | None = None,
+    scores: npt.ArrayLike, change_points: Indices, tolerance: float, start: int | None = None, stop: int | None = None
 ) -> float:
     """Return the area under benefit against false alarms (Eq. def_benefit).
 
@@ -199,11 +195,7 @@ def benefit_auc(
 
 
 def benefit_roc(
-    scores: npt.ArrayLike,
-    change_points: Indices,
-    tolerance: float,
-    start: int | None = None,
-    stop: int | None = None,
+    scores: npt.ArrayLike, change_points: Indices, tolerance: float, start: int | None = None, stop: int | None = None
 ) -> BenefitCurve:
     """Return the curve of benefit against false alarms, by distinct score.
 

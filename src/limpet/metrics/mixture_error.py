@@ -22,10 +22,8 @@ def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDA
 
     Parameters
     ----------
-    means : array (T, K, d)
-        Estimated component means; K is at most 16.
-    true_means : array (T, K, d)
-        True component means.
+    means, true_means : arrays (T, K, d)
+        Estimated and true component means; K is at most 16.
 
     Returns
     -------
@@ -104,10 +102,8 @@ def segment_mse(
 
     Parameters
     ----------
-    means : array (T, K, d)
-        Estimated component means after each row.
-    true_means : array (T, K, d)
-        True component means at each row.
+    means, true_means : arrays (T, K, d)
+        Component means: the estimates after each row, and the truth at each row.
     change_point : int
         First row of the new regime.
     tau, tau_start : int

@@ -1,6 +1,6 @@
-"""The score of the Numenta Anomaly Benchmark: detection of labelled windows in many series with one threshold.
+"""The score of the Numenta Anomaly Benchmark, of labelled windows in many series.
 
-A row is flagged if its level reaches the threshold. Levels must be comparable between series; `running_rank` and
+A row is flagged if its level reaches the one threshold. Levels must be comparable between series; `running_rank` and
 `rank_onset` compute such levels from scores.
 """
 

@@ -126,8 +126,7 @@ class MeanError:
         if means.shape[1] != stream.means.shape[1]:
             constraint = f"must be {stream.means.shape[1]}, as {stream.name} has for MeanError"
             raise InvalidInputError(f"n_components: {constraint}, got {means.shape[1]}.")
-        error: float = getattr(segment_mse(means, stream.means, changes[0], TAU), self.segment)
-        return error
+        return float(getattr(segment_mse(means, stream.means, changes[0], TAU), self.segment))
 
 
 @dataclass(frozen=True)

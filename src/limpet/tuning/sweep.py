@@ -31,10 +31,6 @@ def grid(**choices: Any) -> list[Setting]:
     **choices
         Each a list or another iterable of values. A string, a mapping or an object that is not iterable is one value.
 
-    Returns
-    -------
-    list of dict
-
     Examples
     --------
     >>> grid(gamma=[1.0, 3.0], M=[5.0, 10.0])
@@ -63,7 +59,7 @@ class FailedRun:
 
 
 def run_safely(function: Callable[..., Result], argument: Any, *others: Any) -> Result | FailedRun:
-    """Call a function and return its result or its error; a failed argument is returned."""
+    """Call a function and return its result or error; return a failed argument."""
     if isinstance(argument, FailedRun):
         return argument
     try:
@@ -133,10 +129,6 @@ def sweep(
     progress : function (done, total), optional
         Called from this thread after each evaluation. total: settings × streams × restarts.
 
-    Returns
-    -------
-    SweepResult
-
     Examples
     --------
     >>> sweep([2.0, 3.0], [10.0, 20.0], lambda setting, stream, restart: setting * stream).values[:, :, 0]
@@ -160,9 +152,10 @@ def sweep_in_groups(
     workers: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> SweepResult:
-    """Run a sweep whose `evaluate` takes `size` settings and returns a value or an error for each of them."""
-    # As in a sweep of single settings, the error that it would meet first is raised, and `progress` is called once for
-    # each setting, stream and restart.
+    """Run a sweep whose `evaluate` takes up to `size` settings at a time.
+
+    It raises the error that a sweep of single settings would meet first, and reports progress like one.
+    """
     settings, streams = to_list("settings", settings), to_list("streams", streams)
     if progress is not None:
         _check_function("progress", progress, "(done, total)")
@@ -220,7 +213,7 @@ def describe_stream(stream: object, index: int) -> str:
 
 
 def to_list(name: str, values: Any) -> list[Any]:
-    """Return the members of a list, tuple, array or generator; a single stream is a list of one."""
+    """Return the members of an iterable; a single stream is a list of one."""
     if isinstance(values, Stream):
         return [values]
     if isinstance(values, str | bytes | Mapping):

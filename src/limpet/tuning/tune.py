@@ -89,10 +89,6 @@ def tune(
     restarts, workers, progress
         As in `sweep`.
 
-    Returns
-    -------
-    TuningResult
-
     Examples
     --------
     >>> from limpet import SRA
