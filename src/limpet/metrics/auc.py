@@ -158,9 +158,8 @@ def benefit_auc(
 ) -> float:
     """Return the area under benefit against false alarms (Eq. def_benefit).
 
-    Trapezoids under the curve of `benefit_roc`, so tied scores share one slanted step and a constant score gets 0.5.
-    Only the order of the scores matters. Half of every window lies before its change, where a score of the past has no
-    information: on one change, about 0.75 is the maximum that such a score can reach.
+    Trapezoids under the curve of `benefit_roc`, so a constant score gets 0.5. Half of every window lies before its
+    change, where a score of the past has no information: on one change, it can reach about 0.75.
 
     Parameters
     ----------

@@ -162,10 +162,9 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
     together. Both sides must be full, so the first and the last `window` rows are never named; of equal rows the first
     is. Running sums make it O(T) for any window.
 
-    With a constant step ρ an estimate does not jump when the stream does: it has gone 1 - exp(-s) of the way after s/ρ
-    rows. The two averages then differ most ln(2 - exp(-ρ·window))/ρ rows after the change, which is less than ln 2/ρ,
-    the half-life of a point's weight, however wide the window. A wide window averages out an outlier that was learned,
-    whose effect fades within a few 1/ρ. Three memories, 3/ρ, are a good window; the default is that for ρ = 0.01.
+    With a constant step ρ an estimate has gone 1 - exp(-s) of the way s/ρ rows after a jump. The two averages then
+    differ most ln(2 - exp(-ρ·window))/ρ rows after the change, less than ln 2/ρ, the half-life of a point's weight. A
+    wide window averages out the effect of outliers. A good window is 3/ρ; the default is that for ρ = 0.01.
 
     Parameters
     ----------
