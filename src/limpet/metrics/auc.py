@@ -158,8 +158,9 @@ def benefit_auc(
 ) -> float:
     """Return the area under benefit against false alarms (Eq. def_benefit).
 
-    Trapezoids under the curve of `benefit_roc`, so a constant score gets 0.5. Half of every window lies before its
-    change, where a score of the past has no information: on one change, it can reach about 0.75.
+    Trapezoids under the curve of `benefit_roc`. Only the order of the scores matters; a constant score gets 0.5. Half
+    of every window lies before its change, where a score of the past has no information: on one change, it can reach
+    about 0.75.
 
     Parameters
     ----------
