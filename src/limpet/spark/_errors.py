@@ -51,17 +51,14 @@ def convert_job_errors(log: Path | None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error_type, message = type(error), str(error)
-        if not is_spark_error(error) and not isinstance(error, ConnectionError):
+        is_connection_error, name, message = isinstance(error, ConnectionError), type(error).__name__, str(error)
+        if not is_spark_error(error) and not is_connection_error:
             raise
-        if error_type.__name__ in CONFIG_ERROR_NAMES or _innermost_error_name(message) in _library_error_names():
+        if name in CONFIG_ERROR_NAMES or _find_python_error(message)[0] in _library_error_names():
             raise
-        is_disconnected = isinstance(error, ConnectionError) or error_type.__name__ == "Py4JNetworkError"
-        reason = (
-            "its process ended, perhaps for lack of memory"
-            if is_disconnected
-            else extract_error_line(message).rstrip(". ")
-        )
+        reason = extract_error_line(message).rstrip(". ")
+        if is_connection_error or name == "Py4JNetworkError":
+            reason = "its process ended, perhaps for lack of memory"
         advice = f"See {log}." if log else "--spark-log FILE writes Spark's log."
         raise SparkJobError(f"Spark job failed: {reason}. {advice}") from None
 
@@ -74,11 +71,9 @@ def extract_error_line(text: str) -> str:
     >>> extract_error_line('Traceback:\\n  File "x.py"\\nlimpet.exceptions.CheckpointError: torn\\n\\tat a.b(C)')
     'torn'
     """
-    if errors := _find_python_errors(text):
-        kind, message = errors[-1]
-        return (
-            message[:MAX_MESSAGE_CHARS] if kind in _library_error_names() else f"{kind}: {message}"[:MAX_MESSAGE_CHARS]
-        )
+    kind, message = _find_python_error(text)
+    if kind:
+        return (message if kind in _library_error_names() else f"{kind}: {message}")[:MAX_MESSAGE_CHARS]
     lines = [line for line in text.splitlines() if line.strip() and not STACK_FRAME_PATTERN.match(line)]
     line = lines[0] if lines else "Spark gave no reason"
     for pattern in (QUERY_FAILED_PATTERN, JAVA_ERROR_PATTERN, ERROR_CLASS_PATTERN):
@@ -86,15 +81,10 @@ def extract_error_line(text: str) -> str:
     return SQLSTATE_PATTERN.sub("", line).strip()[:MAX_MESSAGE_CHARS]
 
 
-def _find_python_errors(text: str) -> list[tuple[str, str]]:
-    """Return class and message of the Python errors in a text, the original last."""
+def _find_python_error(text: str) -> tuple[str, str]:
+    """Return class and message of the original error, the last Python error in a text; empty without one."""
     matches = [PYTHON_ERROR_PATTERN.match(line) for line in text.splitlines() if "Traceback" in text]
-    return [(match[1], match[2]) for match in matches if match]
-
-
-def _innermost_error_name(text: str) -> str:
-    errors = _find_python_errors(text)
-    return errors[-1][0] if errors else ""
+    return next(((match[1], match[2]) for match in reversed(matches) if match), ("", ""))
 
 
 def _library_error_names() -> set[str]:

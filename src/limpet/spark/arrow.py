@@ -56,14 +56,13 @@ def read_time_column(column: Any) -> Integers:
     """Return times as integers: microseconds of timestamps, `NO_TIME` of null."""
     import pyarrow
 
-    types = pyarrow.types
-    if types.is_timestamp(column.type):
-        column = column.cast(pyarrow.timestamp("us", column.type.tz)).cast(pyarrow.int64())
-    factor = MICROSECONDS_PER_DAY if types.is_date32(column.type) else 1
-    if factor > 1:
+    is_date = pyarrow.types.is_date32(column.type)
+    if is_date:
         column = column.cast(pyarrow.int32())
+    elif pyarrow.types.is_timestamp(column.type):
+        column = column.cast(pyarrow.timestamp("us", column.type.tz))
     times: Integers = column.cast(pyarrow.int64()).fill_null(NO_TIME).to_numpy().astype(np.int64, copy=False)
-    return np.where(times == NO_TIME, NO_TIME, times * factor) if factor > 1 else times
+    return np.where(times == NO_TIME, NO_TIME, times * MICROSECONDS_PER_DAY) if is_date else times
 
 
 def alarm_type() -> Any:
@@ -80,11 +79,11 @@ def make_alarm_column(alarms: Sequence[Alarm], rows: Sequence[int], n: int) -> A
     """Return the column of alarms of n rows, of which rows[i] raised alarms[i]."""
     import pyarrow
 
-    order = np.argsort(np.array(rows, np.int64), kind="stable").tolist()
-    records = [{name: record[name] for name in ALARM_STRUCT_FIELDS} for i in order if (record := alarms[i].to_dict())]
-    counts = np.bincount(np.array(rows, np.int64), minlength=n)
-    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
-    kind = alarm_type()
+    index = np.array(rows, np.int64)
+    alarm_records = [alarms[i].to_dict() for i in np.argsort(index, kind="stable").tolist()]
+    records = [{name: record[name] for name in ALARM_STRUCT_FIELDS} for record in alarm_records]
+    counts = np.bincount(index, minlength=n)
+    offsets, kind = np.append(0, np.cumsum(counts)).astype(np.int32), alarm_type()
     return pyarrow.ListArray.from_arrays(
         pyarrow.array(offsets), pyarrow.array(records, kind.value_type), type=kind, mask=pyarrow.array(counts == 0)
     )

@@ -1,7 +1,6 @@
-"""Pack rows for the shuffle, many as one value in Arrow's stream format.
+"""Pack rows for the shuffle, those of a task and a bucket as one value in Arrow's stream format: types are preserved.
 
-A shuffle that moves rows one by one costs more than learning them. Here a task splits its rows by bucket, and the rows
-of a bucket are one value; all types are preserved.
+A shuffle that moves rows one by one costs more than learning them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ ARROW_CHUNK_BYTES = 1 << 26  # of rows packed together
 ARROW_CHUNK_ROWS = 1 << 17  # at most in one value of results
 # Spark converts `latest` by way of pandas, whose nanoseconds end in 2262.
 MAX_TIME_US = np.datetime64("2262-01-01", "us").astype(np.int64)
-MIN_TIME_US = -MAX_TIME_US
 
 
 def to_ipc_bytes(table: Any) -> bytes:
@@ -78,18 +76,15 @@ def _pack_rows(batches: list[Any], spec: JobSpec, sequence_number: int) -> Any:
     table, buckets = table.take(pyarrow.array(order)).combine_chunks(), buckets[order]
     starts = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])).tolist()
     pieces = [table.slice(start, end - start) for start, end in zip(starts, [*starts[1:], len(buckets)], strict=True)]
-    latest = None
+    latest_times = np.full(len(starts), NO_TIME)
     if spec.watermark is not None and spec.time is not None:
-        times = read_time_column(table[spec.time])
-        latest_times = np.maximum.reduceat(times, starts)
-        latest = pyarrow.array(np.clip(latest_times, MIN_TIME_US, MAX_TIME_US), mask=latest_times == NO_TIME).cast(
-            pyarrow.timestamp("us", "UTC")
-        )
+        latest_times = np.maximum.reduceat(read_time_column(table[spec.time]), starts)
+    latest = pyarrow.array(np.clip(latest_times, -MAX_TIME_US, MAX_TIME_US), mask=latest_times == NO_TIME)
     return pyarrow.RecordBatch.from_pydict(
         {
             "bucket": pyarrow.array(buckets[starts].astype(np.int32)),
             "sequence": pyarrow.array(np.full(len(starts), sequence_number)),
-            "latest": pyarrow.nulls(len(starts), pyarrow.timestamp("us", "UTC")) if latest is None else latest,
+            "latest": latest.cast(pyarrow.timestamp("us", "UTC")),
             "rows": pyarrow.array([to_ipc_bytes(piece) for piece in pieces], pyarrow.binary()),
         }
     )

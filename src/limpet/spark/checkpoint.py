@@ -72,28 +72,9 @@ class StatesFile:
 
 
 def open_checkpoint(spark: SparkSession, checkpoint: str, spec: JobSpec, initial: Any) -> JobSpec:
-    """Resume or start a checkpoint.
+    """Resume or start a checkpoint, and return the job with the layout of its states.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        A session whose driver runs in this process.
-    checkpoint : str
-        Folder of the checkpoint.
-    spec : JobSpec
-        The job.
-    initial : Fleet or path or None
-        Streams to start with.
-
-    Returns
-    -------
-    JobSpec
-        The job with the layout of the states. Executors can read the initial states, if any.
-
-    Raises
-    ------
-    CheckpointError
-        If the job does not fit the states of the checkpoint.
+    `initial` is a fleet or a file of one, whose streams executors can read from then on.
     """
     directory = RemoteDirectory(spark, checkpoint)
     previous = read_spec(directory)
@@ -106,7 +87,8 @@ def open_checkpoint(spark: SparkSession, checkpoint: str, spec: JobSpec, initial
             )
         spec = _resume_from(directory, spec, previous)
         if spec != previous:  # `export_fleet` reads it without a query
-            _write_revision(directory, spec)
+            generation, revision = max(_list_specs(directory))
+            directory.write_text(f"{METADATA_DIR}/generation-{generation:04}-{revision + 1:04}.json", spec.to_json())
     elif last_committed_batch(directory) >= 0:
         raise CheckpointError(
             f"checkpoint: must have been created with checkpoint=…, got {checkpoint}, which cannot be checked. "
@@ -144,34 +126,28 @@ def last_committed_batch(directory: ReadableDirectory) -> int:
 
 
 def last_batch(directory: ReadableDirectory, log: str) -> int:
-    """Return the last batch in Spark's log "offsets" (started) or "commits", or −1."""
+    """Return the last batch in Spark's log "offsets" (started) or "commits", −1 without one."""
     return max((int(name) for name in directory.list_names(log) if name.isdigit()), default=-1)
 
 
 def _check_not_diverged(directory: RemoteDirectory, spec: JobSpec) -> None:
     """Check that no batch was committed since the repartitioning."""
-    started_marker = f"generation-{spec.generation:04}.started"
-    if spec.after_batch is None or started_marker in directory.list_names(METADATA_DIR):
+    name = f"generation-{spec.generation:04}"
+    if spec.after_batch is None or f"{name}.started" in directory.list_names(METADATA_DIR):
         return
     if (committed := last_committed_batch(directory)) != spec.after_batch:
-        name = directory.child_uri(f"{METADATA_DIR}/generation-{spec.generation:04}.json")
         raise CheckpointError(
             f"checkpoint: {directory.uri} was repartitioned to {spec.buckets} buckets after batch {spec.after_batch}, "
-            f"but a query continued without these states to batch {committed}. Stop all queries, remove {name}, and "
-            "repartition again."
+            f"but a query continued without these states to batch {committed}. Stop all queries, remove "
+            f"{directory.uri}/{METADATA_DIR}/{name}.json, and repartition again."
         )
-    directory.write_text(f"{METADATA_DIR}/{started_marker}", "")
+    directory.write_text(f"{METADATA_DIR}/{name}.started", "")
 
 
 def _list_specs(directory: ReadableDirectory) -> dict[tuple[int, int], str]:
     """Return the names of the specifications by generation and revision."""
     matches = filter(None, map(SPEC_NAME_PATTERN.fullmatch, directory.list_names(METADATA_DIR)))
     return {(int(match[1]), int(match[2] or 0)): match[0] for match in matches}
-
-
-def _write_revision(directory: RemoteDirectory, spec: JobSpec) -> None:
-    generation, revision = max(_list_specs(directory))
-    directory.write_text(f"{METADATA_DIR}/generation-{generation:04}-{revision + 1:04}.json", spec.to_json())
 
 
 def add_generation(directory: RemoteDirectory, spec: JobSpec, parts: Iterable[PartitionBytes] | None) -> JobSpec:

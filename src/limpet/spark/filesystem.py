@@ -6,22 +6,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limpet.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class ReadableDirectory(Protocol):
-    """A folder whose files can be listed and read."""
-
-    def list_names(self, folder: str = "") -> list[str]:
-        """Return the names in a folder of it, none if it is missing."""
-
-    def read_text(self, name: str) -> str:
-        """Return the content of a file."""
 
 
 class LocalDirectory:
@@ -30,7 +20,7 @@ class LocalDirectory:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    def list_names(self, folder: str = "") -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         """Return the names in a folder of it, none if it is missing."""
         path = self.path / folder
         return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
@@ -72,11 +62,7 @@ class RemoteDirectory:
         uri = self._path.toUri()
         return bool(uri.getRawPath() == uri.getPath())
 
-    def child_uri(self, name: str) -> str:
-        """Return the URI of a file or folder in it."""
-        return f"{self.uri}/{name}"
-
-    def list_names(self, folder: str = "") -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         """Return the names in a folder of it, none if it is missing."""
         path = self._child_path(folder)
         if not self._filesystem.exists(path):
@@ -93,33 +79,36 @@ class RemoteDirectory:
 
     def write_text(self, name: str, text: str) -> None:
         """Create a file atomically; an existing one is an error."""
+        target = self._child_path(name)
         temporary = self._child_path(f"{os.path.dirname(name)}/.{os.path.basename(name)}.{os.urandom(4).hex()}")
         stream = self._filesystem.create(temporary, False)
         try:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        if self._filesystem.exists(self._child_path(name)) or not self._filesystem.rename(
-            temporary, self._child_path(name)
-        ):
+        if self._filesystem.exists(target) or not self._filesystem.rename(temporary, target):
             self._filesystem.delete(temporary, False)
             raise InvalidInputError(
-                f"checkpoint: must be used by one job, got the existing {self.child_uri(name)}. Stop the other job."
+                f"checkpoint: must be used by one job, got the existing {self.uri}/{name}. Stop the other job."
             )
 
     def upload(self, local: str | os.PathLike[str], name: str) -> None:
         """Copy a file of this machine, replacing an existing one."""
-        source = self._jvm.org.apache.hadoop.fs.Path("file:" + os.path.abspath(local))
         self._filesystem.mkdirs(self._child_path(os.path.dirname(name)))
-        self._filesystem.copyFromLocalFile(False, True, source, self._child_path(name))
+        self._filesystem.copyFromLocalFile(False, True, self._local_path(local), self._child_path(name))
 
     def download(self, name: str, local: str | os.PathLike[str]) -> None:
         """Copy a file to this machine."""
-        target = self._jvm.org.apache.hadoop.fs.Path("file:" + os.path.abspath(local))
-        self._filesystem.copyToLocalFile(False, self._child_path(name), target, True)
+        self._filesystem.copyToLocalFile(False, self._child_path(name), self._local_path(local), True)
 
     def _child_path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._path, name) if name else self._path
+        return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+
+    def _local_path(self, local: str | os.PathLike[str]) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path("file:" + os.path.abspath(local))
+
+
+ReadableDirectory: TypeAlias = LocalDirectory | RemoteDirectory
 
 
 SCHEME_PATTERN = re.compile(r"([A-Za-z][\w+.-]*):")

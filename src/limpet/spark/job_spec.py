@@ -21,54 +21,22 @@ DEFAULT_BUCKETS, MAX_BUCKETS = 64, 1 << 20
 
 @dataclass(frozen=True)
 class JobSpec:
-    """The columns of a job, its learner, and the layout of its states.
+    """The columns of a job, its learner, and the layout of its states."""
 
-    Attributes
-    ----------
-    learner : dict
-        Class and parameters of the learner, as in the header of its file.
-    key : str
-        Column of the keys.
-    has_string_keys : bool
-        Whether keys are strings; otherwise they are integers.
-    values : tuple of str
-        Columns of the values.
-    time : str or None
-        Column of the times.
-    time_unit : {"us", ""}
-        Unit of times as integers: microseconds of dates and timestamps, "" of integers.
-    time_type : str
-        Spark's type of the column of dates or timestamps.
-    idle_timeout : int or None
-        Time after which a silent stream is dropped, in `time_unit`.
-    watermark : str or None
-        Delay of Spark's watermark.
-    prefix : str
-        Prefix of the names of the result columns.
-    buckets : int or None
-        Number of buckets that keys are assigned to; None until it is known.
-    generation : int
-        Incremented by every repartitioning.
-    states_file : str or None
-        File of the states with which the generation starts.
-    after_batch : int or None
-        Last batch committed when that file was written.
-    """
-
-    learner: dict[str, Any]
+    learner: dict[str, Any]  # class and parameters, as in the header of its file
     key: str
-    has_string_keys: bool
+    has_string_keys: bool  # otherwise they are integers
     values: tuple[str, ...]
     time: str | None = None
-    time_unit: str = ""
-    time_type: str = ""
-    idle_timeout: int | None = None
-    watermark: str | None = None
-    prefix: str = ""
-    buckets: int | None = None
-    generation: int = 1
-    states_file: str | None = None
-    after_batch: int | None = None
+    time_unit: str = ""  # "us" of dates and timestamps, "" of integers
+    time_type: str = ""  # Spark's type of the column of dates or timestamps
+    idle_timeout: int | None = None  # time after which a silent stream is dropped, in `time_unit`
+    watermark: str | None = None  # delay of Spark's watermark
+    prefix: str = ""  # of the names of the result columns
+    buckets: int | None = None  # None until it is known
+    generation: int = 1  # incremented by every repartitioning
+    states_file: str | None = None  # states with which the generation starts
+    after_batch: int | None = None  # last batch committed when that file was written
 
     def to_json(self) -> str:
         """Serialize the specification with its version."""
@@ -76,13 +44,7 @@ class JobSpec:
 
     @classmethod
     def from_json(cls, text: str) -> JobSpec:
-        """Parse the result of `to_json`.
-
-        Raises
-        ------
-        CheckpointError
-            If it is corrupted or of another version.
-        """
+        """Parse the result of `to_json`; raise `CheckpointError` if it is corrupted or of another version."""
         try:
             payload = json.loads(text)
             version, hash_version = payload.pop("version"), payload.pop("hash")
@@ -115,13 +77,7 @@ class JobSpec:
         return self.buckets or DEFAULT_BUCKETS
 
     def resume_from(self, previous: JobSpec) -> JobSpec:
-        """Return the specification on the checkpoint of an earlier job.
-
-        Raises
-        ------
-        CheckpointError
-            If the states of the checkpoint do not fit the columns, the buckets or the learner.
-        """
+        """Return the specification on the checkpoint of an earlier job; raise if its states do not fit."""
         for name, description in FIXED_FIELDS.items():
             old, new = getattr(previous, name), getattr(self, name)
             if old != new:
@@ -158,7 +114,7 @@ FIXED_FIELDS = {
 def get_config(learner: Learner) -> dict[str, Any]:
     """Return class and parameters of a learner, as in the header of its file."""
     config = learner._config(None, None)
-    return {"learner": config["learner"], "settings": config["settings"]}
+    return {name: config[name] for name in ("learner", "settings")}
 
 
 def check_param_changes(old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -87,16 +87,14 @@ def repartition(spark: SparkSession, checkpoint: str | os.PathLike[str], buckets
     directory, spec = _open_checkpoint(spark, checkpoint)
     _check_not_running(spark, directory)
     _check_no_pending_batch(directory)
-    last_batch_id = last_committed_batch(directory)
-    new_spec = replace(
-        spec, buckets=buckets, generation=spec.generation + 1, states_file=None, after_batch=last_batch_id
-    )
+    last = last_committed_batch(directory)
+    new_spec = replace(spec, buckets=buckets, generation=spec.generation + 1, states_file=None, after_batch=last)
     with tempfile.TemporaryDirectory() as temp_dir:
         pieces = Path(temp_dir) / "pieces"
         with ZipFile(pieces, "w") as archive:
             for source, state in _read_partitions(spark, directory, spec):
                 _write_pieces(archive, source, state, buckets)
-        if last_committed_batch(directory) != last_batch_id:
+        if last_committed_batch(directory) != last:
             raise _running_query_error(directory)
         add_generation(directory, new_spec, _merge_pieces(pieces))
 
@@ -182,25 +180,16 @@ def _check_no_pending_batch(directory: RemoteDirectory) -> None:
     batch = last_batch(directory, "offsets")
     if batch <= last_committed_batch(directory):
         return
-    operators = [f"state/{entry}" for entry in directory.list_names("state") if entry.isdigit()]
-    partitions = [
-        f"{operator}/{entry}" for operator in operators for entry in directory.list_names(operator) if entry.isdigit()
-    ]
-    is_processed = [
-        any(_parse_state_version(name) == batch + 1 for name in directory.list_names(entry)) for entry in partitions
-    ]
+    operators = [f"state/{name}" for name in directory.list_names("state") if name.isdigit()]
+    partitions = [f"{path}/{name}" for path in operators for name in directory.list_names(path) if name.isdigit()]
+    state_name = re.compile(rf"{batch + 1}[._]")  # the states after a batch are of the next version
+    is_processed = [any(map(state_name.match, directory.list_names(path))) for path in partitions]
     if is_processed and all(is_processed):
         raise CheckpointError(
             f"checkpoint: its last batch must be committed, got batch {batch} processed but not committed in "
             f"{directory.uri}. Start the query, let it commit a batch (with trigger(availableNow=True) it ends then), "
             "and repartition again."
         )
-
-
-def _parse_state_version(name: str) -> int:
-    """Return the version of the states in a file of Spark, −1 for another file."""
-    match = re.match(r"(\d+)[._]", name)
-    return int(match[1]) if match else -1
 
 
 def _check_not_running(spark: SparkSession, directory: RemoteDirectory) -> None:

@@ -68,22 +68,10 @@ class PartitionState:
             self.fleet.suppress_warning(code)
 
     def process(self, table: Any, watermark: int = NO_TIME) -> Any:
-        """Learn the rows of an Arrow table in the order of their times.
+        """Learn the rows of an Arrow table in the order of their times, and return it with the result columns.
 
-        A row older than the last one of its key in an earlier table, or than the watermark, is late; a row with time
-        and values of the last one is a duplicate. Both are skipped. A row without a time is invalid.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            Rows with the columns of the job.
-        watermark : int
-            Spark's watermark, in microseconds.
-
-        Returns
-        -------
-        pyarrow.Table
-            The table with the result columns.
+        A row older than the last one of its key in an earlier table, or than the watermark (in microseconds), is late;
+        a row with time and values of the last one is a duplicate. Both are skipped. A row without a time is invalid.
         """
         spec = self.spec
         keys, points = read_key_column(table[spec.key]), read_value_columns(table, spec.values)
@@ -214,25 +202,10 @@ def _to_list(keys: IntKeys | StrKeys) -> list[Key]:
 
 
 def first_after_idle(streams: Integers, times: Integers, last_times: Integers, idle_timeout: int) -> Flags:
-    """Return which rows follow the previous one of their stream after a timeout.
+    """Return which rows, sorted by time, follow the previous one of their stream after a timeout.
 
-    Parameters
-    ----------
-    streams : array of int
-        The stream of each row, −1 for a row without one; rows are sorted by time.
-    times : array of int
-        The time of each row.
-    last_times : array of int
-        The time of the last row of each stream before these rows, or `NO_TIME`.
-    idle_timeout : int
-        The timeout, in the unit of the times.
+    A row has stream −1 if it has none; `last_times` are those before these rows, by row, or `NO_TIME`.
 
-    Returns
-    -------
-    array of bool
-
-    Examples
-    --------
     >>> streams, times = np.array([0, 1, 0, 0]), np.array([10, 11, 12, 30])
     >>> first_after_idle(streams, times, np.array([9, NO_TIME, 9, 9]), 5)
     array([False, False, False,  True])
@@ -240,9 +213,8 @@ def first_after_idle(streams: Integers, times: Integers, last_times: Integers, i
     after_idle = np.zeros(len(streams), np.bool_)
     if not len(streams):
         return after_idle
-    known = last_times != NO_TIME
-    earliest = min(int(times.min()), int(last_times[known].min()) if known.any() else int(times.min()))
-    if int(times.max()) - earliest <= idle_timeout:
+    earliest = min(times.min(), last_times[last_times != NO_TIME].min(initial=times.min()))
+    if int(times.max()) - int(earliest) <= idle_timeout:
         return after_idle
     order = np.argsort(streams, kind="stable")
     is_same_stream = np.append(False, streams[order][1:] == streams[order][:-1])
