@@ -34,10 +34,7 @@ Arrivals = np.ndarray[Any, np.dtype[np.int8]]
 
 
 def new_clocks() -> ClockTable:
-    """Return a table of clocks.
-
-    Clocks are never reset: rows are sorted by time, so that successive late rows are always in order.
-    """
+    """Return clocks that are never reset: rows are sorted by time, so successive late rows are always in order."""
     return ClockTable(reset_after=None)
 
 
@@ -101,12 +98,10 @@ class PartitionState:
         arrivals[checked] = clocks.classify(streams[checked], times[checked], points[checked])
         accepted = np.flatnonzero(arrivals < LATE)
         rounds = [np.arange(len(accepted))]
-        if self.spec.idle_timeout is not None:
+        if (timeout := self.spec.idle_timeout) is not None:
             after_idle, has_time = np.zeros(len(accepted), np.bool_), times[accepted] != NO_TIME
             timed = accepted[has_time]
-            after_idle[has_time] = first_after_idle(
-                streams[timed], times[timed], last_times[streams[timed]], self.spec.idle_timeout
-            )
+            after_idle[has_time] = first_after_idle(streams[timed], times[timed], last_times[streams[timed]], timeout)
             rounds = _split_at_idle(streams[accepted], after_idle) if after_idle.any() else rounds
         traces: list[Trace] = []
         for part in (accepted[positions] for positions in rounds):
@@ -170,8 +165,7 @@ class PartitionState:
     def last_times(self) -> Integers:
         """Return the time of the last row of each stream, in the order of the keys."""
         clocks = self.ordered_clocks()
-        times: Integers = clocks.latest(np.arange(len(clocks)))
-        return times
+        return np.asarray(clocks.latest(np.arange(len(clocks))), np.int64)
 
 
 def _sort_by_time(times: Integers) -> Integers:
@@ -217,13 +211,11 @@ def first_after_idle(streams: Integers, times: Integers, last_times: Integers, i
     if int(times.max()) - int(earliest) <= idle_timeout:
         return after_idle
     order = np.argsort(streams, kind="stable")
-    is_same_stream = np.append(False, streams[order][1:] == streams[order][:-1])
-    previous = np.where(is_same_stream, np.append(0, times[order][:-1]), last_times[order])
-    after_idle[order] = (
-        (previous != NO_TIME)
-        & (streams[order] >= 0)
-        & (times[order] - np.where(previous == NO_TIME, 0, previous) > idle_timeout)
-    )
+    streams, times = streams[order], times[order]
+    is_same_stream = np.append(False, streams[1:] == streams[:-1])
+    previous = np.where(is_same_stream, np.append(0, times[:-1]), last_times[order])
+    has_previous = (previous != NO_TIME) & (streams >= 0)
+    after_idle[order] = times - np.where(has_previous, previous, times) > idle_timeout
     return after_idle
 
 
@@ -251,8 +243,6 @@ def _scatter(trace: Trace, positions: Integers, n: int) -> Trace:
     alarm_index = positions[np.array(trace.alarm_index, np.int64)].tolist()
     return Trace(score, outcomes, auto_scores=auto_scores, alarms=trace.alarms, explicit_alarm_index=alarm_index)
 
-
-# Serialization
 
 STATE_SCHEMA = "version int, generation int, buckets int, fleet binary, clocks binary"
 StateValue = tuple[int, int, int, bytes, bytes]

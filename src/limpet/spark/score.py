@@ -15,7 +15,7 @@ from limpet.fleet.serialization import fleet_from_bytes
 from limpet.learners import Detector
 from limpet.learners.base import Learner
 from limpet.spark.arrow import output_columns
-from limpet.spark.arrow_ipc import PACKED_SCHEMA, ROWS_SCHEMA
+from limpet.spark.arrow_ipc import PACKED_SCHEMA, ROWS_SCHEMA, unpack_batches
 from limpet.spark.job_spec import JobSpec, check_buckets, get_config
 from limpet.spark.partition_state import STATE_SCHEMA
 from limpet.spark.schema import (
@@ -26,7 +26,7 @@ from limpet.spark.schema import (
     parse_duration,
     resolve_value_columns,
 )
-from limpet.spark.udfs import ORDER_COLUMN, CollectFleets, Pack, ScoreSortedStreams, StatefulTask, Unpack
+from limpet.spark.udfs import ORDER_COLUMN, CollectFleets, Pack, ScoreSortedStreams, StatefulTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -105,9 +105,8 @@ def score(
     for name, value in (("checkpoint", checkpoint), ("initial", initial)):
         if value is not None:
             raise InvalidInputError(f"{name}: must be None for a DataFrame that is not streaming, got {value!r}.")
-    return sort_by_key_time(df, spec).mapInArrow(
-        ScoreSortedStreams(spec.to_json(), tuple(df.columns)), output_schema(df, spec)
-    )
+    task = ScoreSortedStreams(spec.to_json(), tuple(df.columns))
+    return sort_by_key_time(df, spec).mapInArrow(task, output_schema(df, spec))
 
 
 def make_job_spec(
@@ -122,13 +121,7 @@ def make_job_spec(
     idle_timeout: Any = None,
     prefix: str = "",
 ) -> JobSpec:
-    """Return the specification of a job, whose parameters are those of `score`.
-
-    Raises
-    ------
-    InvalidInputError, InvalidTypeError
-        If a column or a parameter is invalid.
-    """
+    """Check the columns and the parameters of `score`, and return them as a specification."""
     if not hasattr(df, "isStreaming"):
         raise InvalidTypeError(f"df: must be a DataFrame of Spark, got {type(df).__name__}.")
     learner = Detector() if learner is None else learner
@@ -150,16 +143,18 @@ def make_job_spec(
         raise InvalidInputError(
             f"watermark: requires timestamps or dates, got integers in column {time!r}. Cast it to timestamp."
         )
+    value_names = resolve_value_columns(types, values, [key, time])
+    timeout, delay = parse_duration("idle_timeout", idle_timeout, unit), parse_duration("watermark", watermark, "us", 0)
     spec = JobSpec(
         learner=get_config(learner),
         key=key,
         has_string_keys=string_keys,
-        values=resolve_value_columns(types, values, [key, time]),
+        values=value_names,
         time=time,
         time_unit=unit,
         time_type=types[time] if time is not None and unit else "",
-        idle_timeout=parse_duration("idle_timeout", idle_timeout, unit),
-        watermark=_format_watermark(watermark),
+        idle_timeout=timeout,
+        watermark=None if delay is None else f"{delay} microseconds",  # a unit that Spark knows
         prefix=prefix,
         buckets=None if buckets is None else check_buckets(buckets),
     )
@@ -167,7 +162,7 @@ def make_job_spec(
         raise InvalidInputError(
             "learner: its model must be defined in a module that Spark's workers can import, got one of the script."
         )
-    if df.isStreaming and watermark is not None and _has_watermark(df):
+    if df.isStreaming and watermark is not None and any(WATERMARK_METADATA_KEY in each.metadata for each in df.schema):
         raise InvalidInputError(
             f"watermark: must be None where the DataFrame has one, got {watermark!r}. Leave one of them out."
         )
@@ -175,15 +170,6 @@ def make_job_spec(
         raise InvalidInputError("idle_timeout: requires a watermark on a stream, got watermark=None. Give watermark.")
     check_name_clash(types, spec)
     return spec
-
-
-def _has_watermark(df: DataFrame) -> bool:
-    return any(WATERMARK_METADATA_KEY in (field.metadata or {}) for field in df.schema)
-
-
-def _format_watermark(watermark: Any) -> str | None:
-    """Format a delay in a unit that Spark knows."""
-    return None if watermark is None else f"{parse_duration('watermark', watermark, 'us', minimum=0)} microseconds"
 
 
 def output_schema(df: DataFrame, spec: JobSpec) -> Any:
@@ -196,16 +182,11 @@ def output_schema(df: DataFrame, spec: JobSpec) -> Any:
 
     names = output_columns(spec.is_auto, spec.time is not None)
     added = [StructField(spec.prefix + name, _parse_datatype_string(OUTPUT_TYPES[name])) for name in names]
-    input_fields = [
-        StructField(
-            field.name,
-            field.dataType,
-            field.nullable,
-            {name: value for name, value in (field.metadata or {}).items() if name != WATERMARK_METADATA_KEY},
-        )
-        for field in df.schema.fields
-    ]
-    return StructType([*input_fields, *added])
+    schema = StructType()
+    for field in df.schema:
+        metadata = {name: value for name, value in field.metadata.items() if name != WATERMARK_METADATA_KEY}
+        schema.add(field.name, field.dataType, field.nullable, metadata)
+    return StructType([*schema, *added])
 
 
 def fit(
@@ -242,16 +223,12 @@ def fit(
         raise InvalidInputError(
             "df: must not be streaming, got a streaming DataFrame. Use score(…, checkpoint=…) and export_fleet."
         )
-    parts = (
-        sort_by_key_time(df, spec)
-        .mapInArrow(CollectFleets(spec.to_json(), tuple(df.columns)), "fleet binary")
-        .persist()
-    )
+    task = CollectFleets(spec.to_json(), tuple(df.columns))
+    parts = sort_by_key_time(df, spec).mapInArrow(task, "fleet binary").persist()
     try:
         parts.count()  # compute all partitions in parallel; the iterator fetches them one by one
-        return concat(
-            [fleet_from_bytes(part.fleet) for part in parts.toLocalIterator()] or [Fleet(spec.make_learner())]
-        )
+        fleets = [fleet_from_bytes(part.fleet) for part in parts.toLocalIterator()]
+        return concat(fleets or [Fleet(spec.make_learner())])
     finally:
         parts.unpersist()
 
@@ -276,10 +253,9 @@ def process_stream(df: DataFrame, spec: JobSpec, task: type[StatefulTask] = Stat
     packed = with_safe_names(df).mapInArrow(Pack(spec_json, tuple(df.columns)), PACKED_SCHEMA)
     if spec.watermark is not None:
         packed = packed.withWatermark("latest", spec.watermark)
-    results = packed.groupBy("bucket").applyInPandasWithState(
-        task(spec_json), ROWS_SCHEMA, STATE_SCHEMA, "append", "NoTimeout"
-    )
-    return results.mapInArrow(Unpack(spec_json), output_schema(df, spec))
+    buckets = packed.groupBy("bucket")
+    results = buckets.applyInPandasWithState(task(spec_json), ROWS_SCHEMA, STATE_SCHEMA, "append", "NoTimeout")
+    return results.mapInArrow(unpack_batches, output_schema(df, spec))
 
 
 def _bind_checkpoint(df: DataFrame, spec: JobSpec, checkpoint: Any, initial: Any) -> JobSpec:

@@ -55,10 +55,8 @@ def session(cores: int | None = None, **settings: str) -> SparkSession:
     MissingExtraError
         If PySpark or Java is missing.
     """
-    return make_session(
-        "local[*]" if cores is None else f"local[{cores}]",
-        {name.replace("_", "."): value for name, value in settings.items()},
-    )
+    properties = {name.replace("_", "."): value for name, value in settings.items()}
+    return make_session("local[*]" if cores is None else f"local[{cores}]", properties)
 
 
 def make_session(master: str, properties: Mapping[str, str]) -> SparkSession:
@@ -76,28 +74,16 @@ def make_session(master: str, properties: Mapping[str, str]) -> SparkSession:
     if local := LOCAL_MASTER_PATTERN.fullmatch(master):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", LOCALHOST)
-        n_cores_text = local[1] or "1"
-        n = count_cores() if n_cores_text == "*" else int(n_cores_text)
+        n = count_cores() if local[1] == "*" else int(local[1] or 1)
         master = master.replace("*", str(n), 1)  # Java counts all cores, including those this process may not use
-        defaults |= {
-            "spark.driver.host": LOCALHOST,
-            "spark.driver.bindAddress": LOCALHOST,
-            "spark.sql.shuffle.partitions": str(n),
-        }
+        defaults |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), LOCALHOST)
+        defaults["spark.sql.shuffle.partitions"] = str(n)
     builder = SparkSession.builder.master(master).appName("limpet")
-    for name, value in (defaults | dict(properties)).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return builder.config(map=defaults | dict(properties)).getOrCreate()
 
 
 def check_spark_installed() -> None:
-    """Check that PySpark and Java are installed.
-
-    Raises
-    ------
-    MissingExtraError
-        If one is missing; the message names the command that installs it.
-    """
+    """Raise `MissingExtraError`, whose message has the remedy, if PySpark or Java is missing."""
     require_installed("Spark", "spark", "pyspark", "pandas", "pyarrow")
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java") or (home and os.access(os.path.join(home, "bin", "java"), os.X_OK))):
@@ -108,14 +94,7 @@ def check_spark_installed() -> None:
 def open_session(master: str, properties: Mapping[str, str], log: Path | None) -> Iterator[SparkSession]:
     """Start a session and stop it at the end, or use the active one.
 
-    Parameters
-    ----------
-    master : str
-        Where to run.
-    properties : mapping of str to str
-        Properties by Spark's names.
-    log : path, optional
-        File for the standard error of Spark. Default: none.
+    Spark's standard error is written to `log`, or discarded.
     """
     check_spark_installed()
     from pyspark.sql import SparkSession
@@ -158,10 +137,7 @@ def parse_pairs(flag: str, items: Sequence[str] | None) -> dict[str, str]:
 
 @contextmanager
 def redirect_stderr(path: Path) -> Iterator[None]:
-    """Redirect the standard error of processes started inside to a file.
-
-    Java has no option for all of its messages.
-    """
+    """Redirect the standard error of processes started inside to a file: Java has no option for all of its messages."""
     try:
         target_fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:

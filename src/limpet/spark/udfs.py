@@ -11,7 +11,7 @@ import numpy as np
 
 from limpet._parallel import set_max_threads
 from limpet.fleet.partition import split
-from limpet.spark.arrow_ipc import concat_tables, pack_batches, to_ipc_chunks, unpack_batches
+from limpet.spark.arrow_ipc import concat_tables, pack_batches, to_ipc_chunks
 from limpet.spark.checkpoint import StatesFile
 from limpet.spark.job_spec import JobSpec
 from limpet.spark.partition_state import PartitionState, StateValue, from_state_value, to_state_value
@@ -23,18 +23,10 @@ FLEET_CHUNK_STREAMS = 10_000  # in one value of `CollectFleets`
 
 @dataclass(frozen=True)
 class SparkTask:
-    """A function with its job specification as JSON.
-
-    Attributes
-    ----------
-    spec_json : str
-        The specification.
-    columns : tuple of str
-        The names of the columns, which arrive with other names.
-    """
+    """A function with its job specification as JSON."""
 
     spec_json: str
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # the names of the columns, which arrive with other names
 
     def load_spec(self) -> JobSpec:
         """Parse the specification, import its modules, and use one thread per task."""
@@ -45,8 +37,8 @@ class SparkTask:
         return spec
 
     def restore_names(self, batch: Any) -> Any:
-        """Return a batch with the original names of the columns."""
-        return batch.rename_columns([*self.columns, *batch.schema.names[len(self.columns) :]])
+        """Return the columns of the input with their original names."""
+        return batch.select(range(len(self.columns))).rename_columns(list(self.columns))
 
 
 class Pack(SparkTask):
@@ -57,17 +49,8 @@ class Pack(SparkTask):
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        yield from pack_batches(
-            map(self.restore_names, batches), self.load_spec(), context.partitionId() if context else 0
-        )
-
-
-class Unpack(SparkTask):
-    """For mapInArrow: unpack rows."""
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield batches of the input columns and the result columns."""
-        yield from unpack_batches(batches)
+        task = context.partitionId() if context else 0
+        yield from pack_batches(map(self.restore_names, batches), self.load_spec(), task)
 
 
 class StatefulTask(SparkTask):
@@ -87,7 +70,9 @@ class StatefulTask(SparkTask):
         """Return the rows of a bucket with the result columns, and the new state."""
         spec = self.load_spec()
         partition = self.load_partition(spec, number, state)
-        return partition.process(table, _get_watermark_us(spec, state)), to_state_value(partition)
+        watermark_ms = state.getCurrentWatermarkMs() if spec.watermark is not None else 0
+        results = partition.process(table, 1000 * watermark_ms if watermark_ms > 0 else NO_TIME)
+        return results, to_state_value(partition)
 
     def load_partition(self, spec: JobSpec, number: int, state: Any) -> PartitionState:
         """Return the state of a bucket, from Spark or the file of the generation."""
@@ -108,9 +93,7 @@ class SortedStreamsTask(SparkTask):
 
         for batch in batches:
             if batch.num_rows:
-                yield partition.process(
-                    pyarrow.Table.from_batches([self.restore_names(batch)]).drop_columns([ORDER_COLUMN])
-                )
+                yield partition.process(pyarrow.Table.from_batches([self.restore_names(batch)]))
 
 
 class ScoreSortedStreams(SortedStreamsTask):
@@ -135,9 +118,3 @@ class CollectFleets(SortedStreamsTask):
         chunk_index = np.arange(len(partition.fleet)) // FLEET_CHUNK_STREAMS
         for fleet in split(partition.fleet, chunk_index).values() if len(chunk_index) else ():
             yield pyarrow.RecordBatch.from_pydict({"fleet": pyarrow.array([fleet.to_bytes()], pyarrow.binary())})
-
-
-def _get_watermark_us(spec: JobSpec, state: Any) -> int:
-    """Return the watermark in microseconds, or `NO_TIME`."""
-    milliseconds = state.getCurrentWatermarkMs() if spec.watermark is not None else 0
-    return 1000 * milliseconds if milliseconds > 0 else NO_TIME
