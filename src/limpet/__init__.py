@@ -15,46 +15,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-
-__all__ = [
-    "IEM",
-    "SDEM",
-    "SEM",
-    "SRA",
-    "Alarm",
-    "Detector",
-    "Fleet",
-    "Step",
-    "StochasticApproximation",
-    "Trace",
-    "core",
-    "datasets",
-    "detection",
-    "drift",
-    "from_bytes",
-    "load",
-    "metrics",
-    "models",
-    "run",
-    "streams",
-    "testing",
-    "tradeoff",
-    "tuning",
-]
-
+__all__ = ["core", "datasets", "detection", "drift", "metrics", "models", "streams", "testing", "tradeoff", "tuning"]
+_SUBPACKAGES = frozenset(__all__)
+__all__ += ["IEM", "SDEM", "SEM", "SRA", "Detector", "Step", "StochasticApproximation", "Trace"]  # of limpet.learners
+__all__ += ["Alarm", "Fleet", "from_bytes", "load", "run"]
 _SUBPACKAGE_BY_NAME = {"Alarm": "detection", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet", "run": "streams"}
-_SUBPACKAGES = {
-    "core",
-    "datasets",
-    "detection",
-    "drift",
-    "metrics",
-    "models",
-    "streams",
-    "testing",
-    "tradeoff",
-    "tuning",
-}
 
 
 def __getattr__(name: str) -> Any:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-_UNIT_US = {
-    "d": 86_400_000_000,
-    "h": 3_600_000_000,
-    "min": 60_000_000,
-    "s": 1_000_000,
-    "ms": 1000,
-    "us": 1,
-}
+_UNIT_US = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1}
 
 
 def plural(n: int, noun: str, nouns: str = "") -> str:
@@ -51,9 +44,7 @@ def truncate(text: str, max_chars: int = 80) -> str:
 
 
 def format_duration(seconds: float, max_units: int = 6) -> str:
-    """Return a duration in days, hours, minutes and seconds.
-
-    Smaller units than the first `max_units` are cut off.
+    """Return a duration in days to microseconds, of which the first `max_units` are kept.
 
     >>> format_duration(600), format_duration(86_401.5), format_duration(200_000, max_units=2), format_duration(0)
     ('10 min', '1 d 1 s 500 ms', '2 d 7 h', '0 s')

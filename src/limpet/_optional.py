@@ -22,24 +22,10 @@ DISTRIBUTION_BY_MODULE = {
 
 @contextmanager
 def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator[None]:
-    """Wrap imports of optional packages: name the extra to install if one is missing.
+    """Wrap imports of optional packages: name the extra of limpet, or the requirement, to install if one is missing.
 
-    Parameters
-    ----------
-    purpose : str
-        What needs the packages; the message starts with it.
-    extra : str
-        The extra of limpet, or a requirement such as "limpet-lab[bench]".
-    alternative : str
-        Another remedy, added to the message.
+    `purpose` starts the message; `alternative` is another remedy.
 
-    Raises
-    ------
-    MissingExtraError
-        If a package is missing, too old or broken.
-
-    Examples
-    --------
     >>> with optional_import("drawing", "plots"):
     ...     import nothing
     Traceback (most recent call last):
@@ -52,35 +38,33 @@ def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator
         if isinstance(error, MissingExtraError) or name in ("", "limpet"):
             raise
         if isinstance(error, ModuleNotFoundError):
-            raise missing_extra_error(purpose, extra, [name], alternative) from None
-        problem = f"{purpose} needs {_distribution_name(name)}, which cannot be used"  # too old, or broken
+            raise _missing_extra_error(purpose, extra, [name], alternative) from None
+        problem = (
+            f"{purpose} needs {DISTRIBUTION_BY_MODULE.get(name, name)}, which cannot be used"  # too old, or broken
+        )
         raise MissingExtraError(f"{problem} ({error}): pip install --upgrade '{_requirement(extra)}'") from error
 
 
 def require_installed(purpose: str, extra: str, *modules: str) -> None:
-    """Raise `MissingExtraError` if one of the modules is missing.
-
-    Import none of them.
-    """
-    if missing_modules := [name for name in modules if not is_installed(name)]:
-        raise missing_extra_error(purpose, extra, missing_modules)
+    """Raise `MissingExtraError` if one of the modules is missing; import none of them."""
+    if missing_modules := [name for name in modules if not _is_installed(name)]:
+        raise _missing_extra_error(purpose, extra, missing_modules)
 
 
-def is_installed(module: str) -> bool:
-    """Return whether a module can be found, without importing it."""
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ValueError:  # a module put into sys.modules by hand
         return True
 
 
-def missing_extra_error(purpose: str, extra: str, modules: Sequence[str], alternative: str = "") -> MissingExtraError:
+def _missing_extra_error(purpose: str, extra: str, modules: Sequence[str], alternative: str = "") -> MissingExtraError:
     """Return the error for missing packages.
 
-    >>> print(missing_extra_error("this benchmark", "limpet-lab[bench]", ["river", "sklearn"]))
+    >>> print(_missing_extra_error("this benchmark", "limpet-lab[bench]", ["river", "sklearn"]))
     this benchmark needs river and scikit-learn, which are not installed: pip install 'limpet-lab[bench]'
     """
-    names = [_distribution_name(name) for name in modules]
+    names = [DISTRIBUTION_BY_MODULE.get(name, name) for name in modules]
     message = f"{purpose} needs {join_names(names, 'and')}, which {'is' if len(names) == 1 else 'are'} not installed"
     remedy = f"pip install '{_requirement(extra)}'" + (f" ({alternative})" if alternative else "")
     return MissingExtraError(f"{message}: {remedy}")
@@ -88,7 +72,3 @@ def missing_extra_error(purpose: str, extra: str, modules: Sequence[str], altern
 
 def _requirement(extra: str) -> str:
     return extra if "[" in extra else f"limpet[{extra}]"
-
-
-def _distribution_name(module: str) -> str:
-    return DISTRIBUTION_BY_MODULE.get(module, module)

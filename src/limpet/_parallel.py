@@ -9,8 +9,6 @@ from functools import cache
 from typing import TypeVar
 
 ItemT = TypeVar("ItemT")
-
-
 _max_threads: int | None = None
 
 

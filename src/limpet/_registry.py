@@ -10,9 +10,7 @@ Kind = TypeVar("Kind")
 
 
 def registered_name(cls: type) -> str:
-    """Return the name of a class.
-
-    With the module, unless it is a class of limpet, so that names do not collide.
+    """Return the name of a class, with the module unless it is one of limpet, so that names do not collide.
 
     >>> registered_name(dict), registered_name(CheckpointError)
     ('builtins:dict', 'CheckpointError')

@@ -35,25 +35,11 @@ class Constraint(ABC):
         return AnyOf(self, other)
 
 
-def _format_bound(bound: float) -> str:
-    """Return a bound with all digits of an integer: 1048576, not 1.04858e+06."""
-    return str(bound) if isinstance(bound, int) else f"{bound:g}"
-
-
 class Interval(Constraint):
-    """Numbers of one type between two bounds.
+    """Numbers of one type between two bounds, of which None is no bound.
 
-    Parameters
-    ----------
-    type
-        `float`, which integers satisfy as well, or `int`. Booleans satisfy neither.
-    low, high
-        The bounds; None for no bound. Infinity satisfies the constraint only if it is a closed bound.
-    closed
-        Which of the bounds belong to the interval.
+    Integers satisfy `float` as well; booleans satisfy neither type. Infinity satisfies only a closed bound.
 
-    Examples
-    --------
     >>> str(Interval(float, 0, None, closed="neither")), str(Interval(int, 1, None))
     ('a finite number above 0', 'an integer of at least 1')
     >>> Interval(float, 0, 1, closed="right").accepts(0), Interval(float, 0, math.inf).accepts(math.inf)
@@ -68,11 +54,10 @@ class Interval(Constraint):
         *,
         closed: Literal["both", "left", "right", "neither"] = "both",
     ) -> None:
-        self.type, self.low, self.high, self.closed = type, low, high, closed
+        self.type, self.low, self.high = type, low, high
         self._is_low_closed, self._is_high_closed = closed in ("both", "left"), closed in ("both", "right")
 
     def accepts(self, value: Any) -> bool:
-        """Return whether the value is a number of this type between the bounds."""
         if isinstance(value, bool) or not isinstance(value, Integral if self.type is int else Real):
             return False
         above = operator.ge if self._is_low_closed else operator.gt
@@ -95,6 +80,11 @@ class Interval(Constraint):
         return " ".join([noun, " and ".join(bounds)]).rstrip()
 
 
+def _format_bound(bound: float) -> str:
+    """Return a bound with all digits of an integer: 1048576, not 1.04858e+06."""
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
+
+
 class Options(Constraint):
     """A few values, compared with `==` and by type.
 
@@ -106,35 +96,14 @@ class Options(Constraint):
         self.values = values
 
     def accepts(self, value: Any) -> bool:
-        """Return whether the value is one of these."""
         return any(isinstance(value, type(option)) and value == option for option in self.values)
 
     def __str__(self) -> str:
         return join_names(map(repr, self.values), "or")
 
 
-class InstanceOf(Constraint):
-    """Objects of a class.
-
-    >>> str(InstanceOf(Constraint, "a constraint")), InstanceOf(str, "a string").accepts("a")
-    ('a constraint', True)
-    """
-
-    def __init__(self, cls: type | tuple[type, ...], description: str) -> None:
-        self.cls, self.description = cls, description
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether the value is an instance of the class."""
-        return isinstance(value, self.cls)
-
-    def __str__(self) -> str:
-        return self.description
-
-
 class AnyOf(Constraint):
-    """Values that satisfy at least one of several constraints.
-
-    `a | b` is `AnyOf(a, b)`.
+    """Values that satisfy at least one of several constraints: `a | b` is `AnyOf(a, b)`.
 
     >>> str(Interval(int, 1, None) | Options("auto"))
     "an integer of at least 1 or 'auto'"
@@ -144,7 +113,6 @@ class AnyOf(Constraint):
         self.constraints = constraints
 
     def accepts(self, value: Any) -> bool:
-        """Return whether one of the constraints accepts the value."""
         return any(constraint.accepts(value) for constraint in self.constraints)
 
     def __str__(self) -> str:
@@ -162,10 +130,7 @@ class Optional(AnyOf):
         super().__init__(constraint, Options(None))
 
 
-Constraints: TypeAlias = Mapping[str, Constraint]
-
-
-def check_param(name: str, value: Any, constraint: Constraint, advice: str = "") -> None:
+def check_param(name: str, value: Any, constraint: Constraint) -> None:
     """Raise InvalidInputError if the value does not satisfy the constraint.
 
     >>> check_param("rho", 2.0, Interval(float, 0, 1, closed="right"))
@@ -173,14 +138,13 @@ def check_param(name: str, value: Any, constraint: Constraint, advice: str = "")
     limpet.exceptions.InvalidInputError: rho: must be a number above 0 and at most 1, got 2.0.
     """
     if not constraint.accepts(value):
-        raise invalid_param_error(name, f"must be {constraint}", value, advice)
+        raise invalid_param_error(name, f"must be {constraint}", value)
 
 
-def check_params(params: object, constraints: Constraints) -> None:
-    """Check attributes of an object, or values of a mapping, by a table."""
+def check_params(params: object, constraints: Mapping[str, Constraint]) -> None:
+    """Check attributes of an object by a table."""
     for name, constraint in constraints.items():
-        value = params[name] if isinstance(params, Mapping) else getattr(params, name)
-        check_param(name, value, constraint)
+        check_param(name, getattr(params, name), constraint)
 
 
 def invalid_param_error(name: str, constraint: str, value: Any, advice: str = "") -> InvalidInputError:
@@ -190,9 +154,6 @@ def invalid_param_error(name: str, constraint: str, value: Any, advice: str = ""
     season: must be at least 2, or 0 for none, got 1. It counts the rows of a period.
     """
     return InvalidInputError(f"{name}: {constraint}, got {truncate(repr(value), 200)}. {advice}".rstrip())
-
-
-# Numbers
 
 
 def check_floats(name: str, value: Any) -> FloatArray:
