@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import limpet as lp
 from helpers.spark import Naive, same_alarms, same_results, same_streams, spec_of, stream_of
 from limpet.exceptions import CheckpointError
-from limpet.spark.arrow_ipc import concat_tables, pack_batches
 from limpet.spark.partition_state import PartitionState, concat_clocks, from_state_value, to_state_value
+from limpet.spark.udfs import concat_tables, pack_batches
 from limpet.streams.event_time import NO_TIME, ClockTable
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]

@@ -68,11 +68,8 @@ class Features:
     @property
     def labels(self) -> tuple[str, ...]:
         """The names as distinct strings."""
-        strings = [str(name) for name in self.names]
-        return tuple(
-            string if strings.count(string) == 1 else repr(name)
-            for string, name in zip(strings, self.names, strict=True)
-        )
+        counts = Counter(map(str, self.names))
+        return tuple(str(name) if counts[str(name)] == 1 else repr(name) for name in self.names)
 
     def make_reader(self) -> Callable[[Mapping[Any, Any]], tuple[Any, ...]]:
         """Return a function from a dict with all features to their values."""

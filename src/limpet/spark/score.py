@@ -7,32 +7,29 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from limpet.exceptions import InvalidInputError, InvalidTypeError
+from limpet.exceptions import InvalidInputError
 from limpet.fleet import Fleet
-from limpet.fleet.fleet import check_learner
 from limpet.fleet.partition import concat
 from limpet.fleet.serialization import fleet_from_bytes
-from limpet.learners import Detector
 from limpet.learners.base import Learner
-from limpet.spark.arrow import output_columns
-from limpet.spark.arrow_ipc import PACKED_SCHEMA, ROWS_SCHEMA, unpack_batches
-from limpet.spark.job_spec import JobSpec, check_buckets, get_config
+from limpet.spark.job_spec import JobSpec
 from limpet.spark.partition_state import STATE_SCHEMA
-from limpet.spark.schema import (
-    OUTPUT_TYPES,
-    check_name_clash,
-    get_time_unit,
-    has_string_keys,
-    parse_duration,
-    resolve_value_columns,
+from limpet.spark.schema import make_job_spec, output_schema
+from limpet.spark.udfs import (
+    PACKED_SCHEMA,
+    ROWS_SCHEMA,
+    CollectFleets,
+    Pack,
+    ScoreSortedStreams,
+    StatefulTask,
+    unpack_batches,
 )
-from limpet.spark.udfs import ORDER_COLUMN, CollectFleets, Pack, ScoreSortedStreams, StatefulTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-WATERMARK_METADATA_KEY = "spark.watermarkDelayMs"  # in Spark's metadata of a column
+ORDER_COLUMN = "__limpet_order__"  # order of rows of equal times, while they are sorted
 
 
 def score(
@@ -107,86 +104,6 @@ def score(
             raise InvalidInputError(f"{name}: must be None for a DataFrame that is not streaming, got {value!r}.")
     task = ScoreSortedStreams(spec.to_json(), tuple(df.columns))
     return sort_by_key_time(df, spec).mapInArrow(task, output_schema(df, spec))
-
-
-def make_job_spec(
-    df: DataFrame,
-    key: str,
-    values: str | list[str] | None,
-    time: str | None,
-    learner: Learner | None,
-    *,
-    buckets: int | None = None,
-    watermark: Any = None,
-    idle_timeout: Any = None,
-    prefix: str = "",
-) -> JobSpec:
-    """Check the columns and the parameters of `score`, and return them as a specification."""
-    if not hasattr(df, "isStreaming"):
-        raise InvalidTypeError(f"df: must be a DataFrame of Spark, got {type(df).__name__}.")
-    learner = Detector() if learner is None else learner
-    check_learner(learner)
-    if not isinstance(prefix, str):
-        raise InvalidTypeError(f"prefix: must be a string, got {prefix!r}.")
-    if learner.on_invalid != "skip":
-        raise InvalidInputError(
-            f"on_invalid: must be 'skip' on Spark, got {learner.on_invalid!r}. The column `invalid` marks invalid rows."
-        )
-    types = dict(df.dtypes)
-    if len(types) < len(df.columns):
-        raise InvalidInputError(f"df: must have different column names, got {', '.join(df.columns)}.")
-    string_keys, unit = has_string_keys(types, key), get_time_unit(types, time)
-    if time is None and (idle_timeout is not None or watermark is not None):
-        name = "watermark" if idle_timeout is None else "idle_timeout"
-        raise InvalidInputError(f"{name}: requires a column of times, got time=None. Give time.")
-    if watermark is not None and unit != "us":
-        raise InvalidInputError(
-            f"watermark: requires timestamps or dates, got integers in column {time!r}. Cast it to timestamp."
-        )
-    value_names = resolve_value_columns(types, values, [key, time])
-    timeout, delay = parse_duration("idle_timeout", idle_timeout, unit), parse_duration("watermark", watermark, "us", 0)
-    spec = JobSpec(
-        learner=get_config(learner),
-        key=key,
-        has_string_keys=string_keys,
-        values=value_names,
-        time=time,
-        time_unit=unit,
-        time_type=types[time] if time is not None and unit else "",
-        idle_timeout=timeout,
-        watermark=None if delay is None else f"{delay} microseconds",  # a unit that Spark knows
-        prefix=prefix,
-        buckets=None if buckets is None else check_buckets(buckets),
-    )
-    if "__main__" in spec.get_modules():
-        raise InvalidInputError(
-            "learner: its model must be defined in a module that Spark's workers can import, got one of the script."
-        )
-    if df.isStreaming and watermark is not None and any(WATERMARK_METADATA_KEY in each.metadata for each in df.schema):
-        raise InvalidInputError(
-            f"watermark: must be None where the DataFrame has one, got {watermark!r}. Leave one of them out."
-        )
-    if df.isStreaming and idle_timeout is not None and watermark is None:
-        raise InvalidInputError("idle_timeout: requires a watermark on a stream, got watermark=None. Give watermark.")
-    check_name_clash(types, spec)
-    return spec
-
-
-def output_schema(df: DataFrame, spec: JobSpec) -> Any:
-    """Return the schema of the input with the result columns.
-
-    No column has a watermark: Spark does not propagate one through a stateful operator, and a window relying on it
-    would never close.
-    """
-    from pyspark.sql.types import StructField, StructType, _parse_datatype_string
-
-    names = output_columns(spec.is_auto, spec.time is not None)
-    added = [StructField(spec.prefix + name, _parse_datatype_string(OUTPUT_TYPES[name])) for name in names]
-    schema = StructType()
-    for field in df.schema:
-        metadata = {name: value for name, value in field.metadata.items() if name != WATERMARK_METADATA_KEY}
-        schema.add(field.name, field.dataType, field.nullable, metadata)
-    return StructType([*schema, *added])
 
 
 def fit(

@@ -22,8 +22,8 @@ from limpet.spark.arrow import ALARMS_COLUMN, alarm_type, output_columns
 from limpet.spark.checkpoint import open_checkpoint
 from limpet.spark.job_spec import DEFAULT_BUCKETS, JobSpec
 from limpet.spark.partition_state import StateValue, to_state_value
-from limpet.spark.schema import OUTPUT_TYPES
-from limpet.spark.score import make_job_spec, process_stream
+from limpet.spark.schema import OUTPUT_TYPES, make_job_spec
+from limpet.spark.score import process_stream
 from limpet.spark.udfs import StatefulTask
 from limpet_lab.bench._measurement import Figure, power_of_ten
 from limpet_lab.bench._timing import best_times

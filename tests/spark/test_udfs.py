@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from helpers.spark import spec_of
-from limpet.spark import arrow_ipc
+from limpet.spark import udfs
 from limpet.spark.arrow import read_key_column, read_time_column, read_value_columns
-from limpet.spark.arrow_ipc import concat_tables, from_ipc_bytes, pack_batches, to_ipc_chunks, unpack_batches
 from limpet.spark.partitioner import partition_of, partition_of_list
+from limpet.spark.udfs import concat_tables, from_ipc_bytes, pack_batches, to_ipc_chunks, unpack_batches
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
@@ -76,7 +76,7 @@ ANY_COLUMNS = {
 
 @pytest.mark.parametrize("chunk_bytes", [1, 1 << 26])
 def test_packed_rows_keep_their_types_and_values(monkeypatch, chunk_bytes) -> None:
-    monkeypatch.setattr(arrow_ipc, "ARROW_CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(udfs, "ARROW_CHUNK_BYTES", chunk_bytes)
     table = pa.table(ANY_COLUMNS).append_column("i", pa.array(range(6)))
     spec = spec_of(watermark="1 second")
     values = list(pack_batches(table.to_batches(max_chunksize=2), spec, task=3))
@@ -107,7 +107,7 @@ def whole(batches) -> pa.Table:
 
 
 def test_large_rows_go_back_in_several_values(monkeypatch) -> None:
-    monkeypatch.setattr(arrow_ipc, "ARROW_CHUNK_BYTES", 10_000)
+    monkeypatch.setattr(udfs, "ARROW_CHUNK_BYTES", 10_000)
     table = pa.table({"x": ["y" * 3000] * 10, "i": range(10)})
     values = list(to_ipc_chunks(table))
     assert [len(from_ipc_bytes(value)) for value in values] == [3, 3, 3, 1]
