@@ -44,7 +44,7 @@ def truncate(text: str, max_chars: int = 80) -> str:
 
 
 def format_duration(seconds: float, max_units: int = 6) -> str:
-    """Return a duration in days to microseconds, of which the first `max_units` are kept.
+    """Return a duration in days, hours … microseconds, the first `max_units` of them.
 
     >>> format_duration(600), format_duration(86_401.5), format_duration(200_000, max_units=2), format_duration(0)
     ('10 min', '1 d 1 s 500 ms', '2 d 7 h', '0 s')

@@ -22,9 +22,9 @@ DISTRIBUTION_BY_MODULE = {
 
 @contextmanager
 def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator[None]:
-    """Wrap imports of optional packages: name the extra of limpet, or the requirement, to install if one is missing.
+    """Wrap imports of optional packages: name the extra to install if one is missing.
 
-    `purpose` starts the message; `alternative` is another remedy.
+    `purpose` starts the message, `extra` may be a requirement, `alternative` is another remedy.
 
     >>> with optional_import("drawing", "plots"):
     ...     import nothing
@@ -46,7 +46,7 @@ def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator
 
 
 def require_installed(purpose: str, extra: str, *modules: str) -> None:
-    """Raise `MissingExtraError` if one of the modules is missing; import none of them."""
+    """Raise `MissingExtraError` if a module is missing, without importing any."""
     if missing_modules := [name for name in modules if not _is_installed(name)]:
         raise _missing_extra_error(purpose, extra, missing_modules)
 

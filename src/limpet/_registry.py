@@ -10,7 +10,7 @@ Kind = TypeVar("Kind")
 
 
 def registered_name(cls: type) -> str:
-    """Return the name of a class, with the module unless it is one of limpet, so that names do not collide.
+    """Return a unique name of a class: with the module, unless it is one of limpet.
 
     >>> registered_name(dict), registered_name(CheckpointError)
     ('builtins:dict', 'CheckpointError')

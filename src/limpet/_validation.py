@@ -103,7 +103,7 @@ class Options(Constraint):
 
 
 class AnyOf(Constraint):
-    """Values that satisfy at least one of several constraints: `a | b` is `AnyOf(a, b)`.
+    """Values that satisfy one of several constraints: `a | b` is `AnyOf(a, b)`.
 
     >>> str(Interval(int, 1, None) | Options("auto"))
     "an integer of at least 1 or 'auto'"

@@ -34,7 +34,7 @@ MakeLearner = Callable[[], Learner]
 Stream = tuple[Array, ...]
 """The arguments of `process`: points, and targets for a regression."""
 
-WRONG_INPUTS = ("text", None, dict.fromkeys("abcdefghi", 1.0), [[1.0, 2.0]], [1.0] * 9, [], 1j, ["1", "2", "3"])
+WRONG_INPUTS: Any = ("text", None, dict.fromkeys("abcdefghi", 1.0), [[1.0, 2.0]], [1.0] * 9, [], 1j, ["1", "2", "3"])
 
 
 def check_learner(

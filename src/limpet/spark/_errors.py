@@ -82,7 +82,7 @@ def extract_error_line(text: str) -> str:
 
 
 def _find_python_error(text: str) -> tuple[str, str]:
-    """Return class and message of the original error, the last Python error in a text; empty without one."""
+    """Return class and message of the last Python error in a text, the original one."""
     matches = [PYTHON_ERROR_PATTERN.match(line) for line in text.splitlines() if "Traceback" in text]
     return next(((match[1], match[2]) for match in reversed(matches) if match), ("", ""))
 

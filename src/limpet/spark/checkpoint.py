@@ -126,7 +126,7 @@ def last_committed_batch(directory: ReadableDirectory) -> int:
 
 
 def last_batch(directory: ReadableDirectory, log: str) -> int:
-    """Return the last batch in Spark's log "offsets" (started) or "commits", −1 without one."""
+    """Return the last batch in Spark's log "offsets" (started) or "commits", or −1."""
     return max((int(name) for name in directory.list_names(log) if name.isdigit()), default=-1)
 
 

@@ -17,6 +17,14 @@ from limpet.spark import partitioner
 
 SPEC_VERSION = 2  # of the specification and of the states
 DEFAULT_BUCKETS, MAX_BUCKETS = 64, 1 << 20
+FIXED_FIELDS = {  # on a checkpoint
+    "key": "the key",
+    "has_string_keys": "whether keys are strings",
+    "values": "the values",
+    "time": "the time",
+    "time_unit": "the unit of times",
+    "time_type": "the type of times",
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class JobSpec:
 
     @classmethod
     def from_json(cls, text: str) -> JobSpec:
-        """Parse the result of `to_json`; raise `CheckpointError` if it is corrupted or of another version."""
+        """Parse the result of `to_json`; raise if it is corrupted or of another version."""
         try:
             payload = json.loads(text)
             version, hash_version = payload.pop("version"), payload.pop("hash")
@@ -77,7 +85,7 @@ class JobSpec:
         return self.buckets or DEFAULT_BUCKETS
 
     def resume_from(self, previous: JobSpec) -> JobSpec:
-        """Return the specification on the checkpoint of an earlier job; raise if its states do not fit."""
+        """Return the specification on the checkpoint of a job; raise if it does not fit."""
         for name, description in FIXED_FIELDS.items():
             old, new = getattr(previous, name), getattr(self, name)
             if old != new:
@@ -99,16 +107,6 @@ def check_buckets(buckets: Any) -> int:
     """Return a number of buckets, if it is valid."""
     check_param("buckets", buckets, Interval(int, 1, MAX_BUCKETS))
     return int(buckets)
-
-
-FIXED_FIELDS = {
-    "key": "the key",
-    "has_string_keys": "whether keys are strings",
-    "values": "the values",
-    "time": "the time",
-    "time_unit": "the unit of times",
-    "time_type": "the type of times",
-}
 
 
 def get_config(learner: Learner) -> dict[str, Any]:

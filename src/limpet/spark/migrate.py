@@ -15,8 +15,9 @@ import numpy as np
 
 from limpet._format import join_names
 from limpet.exceptions import CheckpointError, InvalidInputError
-from limpet.fleet import Fleet, from_bytes
+from limpet.fleet import Fleet
 from limpet.fleet.partition import concat, split
+from limpet.fleet.serialization import fleet_from_bytes
 from limpet.spark.checkpoint import (
     METADATA_DIR,
     PartitionBytes,
@@ -149,14 +150,13 @@ def _merge_pieces(pieces: Path) -> Iterator[PartitionBytes]:
     with ZipFile(pieces) as archive:
         pieces_by_bucket: dict[int, list[str]] = {}
         for name in archive.namelist():
-            prefix, _, kind = name.rpartition("/")
+            bucket, source, kind = name.split("/")
             if kind == "fleet":
-                pieces_by_bucket.setdefault(int(prefix.partition("/")[0]), []).append(prefix)
+                pieces_by_bucket.setdefault(int(bucket), []).append(f"{bucket}/{source}")
         for number, prefixes in sorted(pieces_by_bucket.items()):
-            fleets = [from_bytes(archive.read(f"{prefix}/fleet")) for prefix in prefixes]
-            merged = concat([fleet for fleet in fleets if isinstance(fleet, Fleet)])
+            fleet = concat([fleet_from_bytes(archive.read(f"{prefix}/fleet")) for prefix in prefixes])
             clocks = concat_clocks([ClockTable.from_bytes(archive.read(f"{prefix}/clocks")) for prefix in prefixes])
-            yield number, merged.to_bytes(), clocks.to_bytes()
+            yield number, fleet.to_bytes(), clocks.to_bytes()
 
 
 def _find_operator_id(spark: SparkSession, directory: RemoteDirectory) -> int:

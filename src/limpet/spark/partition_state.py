@@ -34,8 +34,8 @@ Arrivals = np.ndarray[Any, np.dtype[np.int8]]
 
 
 def new_clocks() -> ClockTable:
-    """Return clocks that are never reset: rows are sorted by time, so successive late rows are always in order."""
-    return ClockTable(reset_after=None)
+    """Return clocks that are never reset."""
+    return ClockTable(reset_after=None)  # rows are sorted by time: successive late rows are always in order
 
 
 def concat_clocks(tables: Sequence[ClockTable]) -> ClockTable:
@@ -65,7 +65,7 @@ class PartitionState:
             self.fleet.suppress_warning(code)
 
     def process(self, table: Any, watermark: int = NO_TIME) -> Any:
-        """Learn the rows of an Arrow table in the order of their times, and return it with the result columns.
+        """Learn the rows of an Arrow table by time; return it with the result columns.
 
         A row older than the last one of its key in an earlier table, or than the watermark (in microseconds), is late;
         a row with time and values of the last one is a duplicate. Both are skipped. A row without a time is invalid.
@@ -196,9 +196,9 @@ def _to_list(keys: IntKeys | StrKeys) -> list[Key]:
 
 
 def first_after_idle(streams: Integers, times: Integers, last_times: Integers, idle_timeout: int) -> Flags:
-    """Return which rows, sorted by time, follow the previous one of their stream after a timeout.
+    """Return which rows follow the previous one of their stream after a timeout.
 
-    A row has stream −1 if it has none; `last_times` are those before these rows, by row, or `NO_TIME`.
+    Rows are sorted by time; stream −1 is none. `last_times` are those of the streams before these rows, by row.
 
     >>> streams, times = np.array([0, 1, 0, 0]), np.array([10, 11, 12, 30])
     >>> first_after_idle(streams, times, np.array([9, NO_TIME, 9, 9]), 5)

@@ -30,7 +30,7 @@ OUTPUT_TYPES = {
 }
 WATERMARK_METADATA_KEY = "spark.watermarkDelayMs"  # in Spark's metadata of a column
 DURATION_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
-MICROSECONDS_PER_UNIT = {
+MICROSECONDS_PER_UNIT: dict[str, float] = {
     **dict.fromkeys(("us", "microsecond"), 1),
     **dict.fromkeys(("ms", "millisecond"), 1_000),
     **dict.fromkeys(("s", "sec", "second"), 1_000_000),
@@ -53,7 +53,7 @@ def make_job_spec(
     idle_timeout: Any = None,
     prefix: str = "",
 ) -> JobSpec:
-    """Check the columns and the parameters of `score`, and return them as a specification."""
+    """Check columns and parameters of `score`; return them as a specification."""
     if not hasattr(df, "isStreaming"):
         raise InvalidTypeError(f"df: must be a DataFrame of Spark, got {type(df).__name__}.")
     learner = Detector() if learner is None else learner

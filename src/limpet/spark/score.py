@@ -12,6 +12,7 @@ from limpet.fleet import Fleet
 from limpet.fleet.partition import concat
 from limpet.fleet.serialization import fleet_from_bytes
 from limpet.learners.base import Learner
+from limpet.spark.checkpoint import open_checkpoint
 from limpet.spark.job_spec import JobSpec
 from limpet.spark.partition_state import STATE_SCHEMA
 from limpet.spark.schema import make_job_spec, output_schema
@@ -181,8 +182,6 @@ def _bind_checkpoint(df: DataFrame, spec: JobSpec, checkpoint: Any, initial: Any
         if initial is not None:
             raise InvalidInputError("initial: requires a checkpoint, where the states are stored. Give checkpoint.")
         return replace(spec, buckets=spec.n_buckets)
-    from limpet.spark.checkpoint import open_checkpoint
-
     return open_checkpoint(df.sparkSession, os.fspath(checkpoint), spec, initial)
 
 

@@ -83,7 +83,7 @@ def make_session(master: str, properties: Mapping[str, str]) -> SparkSession:
 
 
 def check_spark_installed() -> None:
-    """Raise `MissingExtraError`, whose message has the remedy, if PySpark or Java is missing."""
+    """Raise `MissingExtraError`, with a remedy, if PySpark or Java is missing."""
     require_installed("Spark", "spark", "pyspark", "pandas", "pyarrow")
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java") or (home and os.access(os.path.join(home, "bin", "java"), os.X_OK))):
@@ -137,7 +137,7 @@ def parse_pairs(flag: str, items: Sequence[str] | None) -> dict[str, str]:
 
 @contextmanager
 def redirect_stderr(path: Path) -> Iterator[None]:
-    """Redirect the standard error of processes started inside to a file: Java has no option for all of its messages."""
+    """Redirect standard error, also of Java, which has no option for all messages."""
     try:
         target_fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:

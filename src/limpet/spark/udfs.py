@@ -1,4 +1,4 @@
-"""Functions that Spark calls on its executors: pack rows, learn them, unpack them.
+"""Functions that Spark calls on its executors: pack, learn and unpack rows.
 
 A shuffle that moves rows one by one costs more than learning them. Here the rows of a task and a bucket are packed as
 one value in Arrow's stream format, which preserves all types.
@@ -50,6 +50,14 @@ class SparkTask:
         """Return the columns of the input with their original names."""
         return batch.select(range(len(self.columns))).rename_columns(list(self.columns))
 
+    def process_batches(self, partition: PartitionState, batches: Iterable[Any]) -> Iterator[Any]:
+        """Learn batches of rows sorted by time; yield them with the result columns."""
+        import pyarrow
+
+        for batch in batches:
+            if batch.num_rows:
+                yield partition.process(pyarrow.Table.from_batches([self.restore_names(batch)]))
+
 
 class Pack(SparkTask):
     """For mapInArrow: pack rows by bucket."""
@@ -94,20 +102,8 @@ class StatefulTask(SparkTask):
         return partition or PartitionState.empty(spec)
 
 
-class SortedStreamsTask(SparkTask):
-    """For mapInArrow: learn the rows of whole streams, sorted by time."""
-
-    def process_batches(self, partition: PartitionState, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the rows of each batch with the result columns."""
-        import pyarrow
-
-        for batch in batches:
-            if batch.num_rows:
-                yield partition.process(pyarrow.Table.from_batches([self.restore_names(batch)]))
-
-
-class ScoreSortedStreams(SortedStreamsTask):
-    """Add the result columns to rows."""
+class ScoreSortedStreams(SparkTask):
+    """For mapInArrow: add the result columns to the rows of whole streams."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the batches with the result columns."""
@@ -115,8 +111,8 @@ class ScoreSortedStreams(SortedStreamsTask):
             yield from table.combine_chunks().to_batches()
 
 
-class CollectFleets(SortedStreamsTask):
-    """Learn rows, and return the fleets as bytes."""
+class CollectFleets(SparkTask):
+    """For mapInArrow: learn the rows of whole streams, and yield fleets as bytes."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield a row per `FLEET_CHUNK_STREAMS`, as a value has at most 2 GB."""
@@ -140,8 +136,7 @@ def to_ipc_bytes(table: Any) -> bytes:
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return bytes(sink.getvalue())
 
 
 def to_ipc_chunks(table: Any) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from limpet.models.base import Model
 
 N_INIT_ROWS = 50  # for the units of features and target; with ten they are rough
 MAX_STALLED_PASSES = 3  # consecutive passes without improvement after which `fit` stops
+MIN_PROBABILITY = 1e-15  # smaller ones are clipped in log odds
 
 
 def mean_score(trace: Trace) -> float:
@@ -67,11 +68,6 @@ class SupervisedEstimator(RowEstimator):
             if n_stalled == MAX_STALLED_PASSES:
                 return n_passes
         return max_passes
-
-
-# Classification
-
-MIN_PROBABILITY = 1e-15
 
 
 class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[misc]
@@ -145,8 +141,7 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
             raise InvalidInputError(f"classes: must be {self.classes_}, as in the first call, got {classes}.")
         rows, labels = validate_data(self, X, y, reset=first, **VALIDATION_OPTIONS)
         check_classification_targets(labels)
-        unknown = np.setdiff1d(labels, all_classes)
-        if len(unknown):
+        if len(unknown := np.setdiff1d(labels, all_classes)):
             raise InvalidInputError(f"y: must be one of the classes {all_classes}, got {unknown.tolist()[0]!r}.")
         learners = self._new_learners(all_classes)
         if not first:

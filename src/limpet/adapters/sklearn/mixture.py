@@ -41,8 +41,7 @@ def log_densities(rows: Vector, weights: Vector, means: Vector, covariances: Vec
 def log_sum_exp(logs: Vector) -> Vector:
     """Return log Σ_k exp of each row."""
     max_logs = logs.max(axis=1, keepdims=True)
-    result: Vector = (max_logs + np.log(np.exp(logs - max_logs).sum(axis=1, keepdims=True)))[:, 0]
-    return result
+    return np.asarray((max_logs + np.log(np.exp(logs - max_logs).sum(axis=1, keepdims=True)))[:, 0])
 
 
 class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc]

@@ -18,6 +18,7 @@ from limpet.learners import Detector, Learner, Trace
 AUTO_CONTAMINATION = "auto"
 MIN_MARGIN_LOG10 = 1e-9  # of the score of an outlier below the threshold
 MIN_P_VALUE = 1e-300  # smaller p-values are clipped
+SCORE_COLUMNS = ("score", "p_value", "rejected", "anomaly")
 
 
 class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
@@ -108,9 +109,6 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
 def log10_p(trace: Trace) -> Vector:
     """Return log10 of the p-values; 0 for rows without a p-value."""
     return np.asarray(np.log10(np.clip(np.where(np.isnan(trace.p_value), 1.0, trace.p_value), MIN_P_VALUE, 1.0)))
-
-
-SCORE_COLUMNS = ("score", "p_value", "rejected", "anomaly")
 
 
 class StreamScores(TransformerMixin, StreamEstimator):  # type: ignore[misc]
