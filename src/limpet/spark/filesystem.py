@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -71,21 +72,15 @@ class RemoteDirectory:
 
     def read_text(self, name: str) -> str:
         """Return the content of a file."""
-        stream = self._filesystem.open(self._child_path(name))
-        try:
+        with closing(self._filesystem.open(self._child_path(name))) as stream:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
-        finally:
-            stream.close()
 
     def write_text(self, name: str, text: str) -> None:
         """Create a file atomically; an existing one is an error."""
         target = self._child_path(name)
         temporary = self._child_path(f"{os.path.dirname(name)}/.{os.path.basename(name)}.{os.urandom(4).hex()}")
-        stream = self._filesystem.create(temporary, False)
-        try:
+        with closing(self._filesystem.create(temporary, False)) as stream:
             stream.write(bytearray(text.encode()))
-        finally:
-            stream.close()
         if self._filesystem.exists(target) or not self._filesystem.rename(temporary, target):
             self._filesystem.delete(temporary, False)
             raise InvalidInputError(
@@ -109,8 +104,6 @@ class RemoteDirectory:
 
 
 ReadableDirectory: TypeAlias = LocalDirectory | RemoteDirectory
-
-
 SCHEME_PATTERN = re.compile(r"([A-Za-z][\w+.-]*):")
 FILE_SCHEME_PATTERN = re.compile(r"file:(?://[^/]*)?")
 # Variables that can set another default file system.

@@ -11,7 +11,6 @@ from typing import Any
 from limpet._format import join_names
 from limpet._validation import Interval, check_param
 from limpet.exceptions import CheckpointError
-from limpet.fleet import Fleet
 from limpet.learners.base import Learner, learner_from_config
 from limpet.spark import partitioner
 
@@ -77,7 +76,7 @@ class JobSpec:
     @property
     def is_auto(self) -> bool:
         """Whether the learner returns p-values and alarms."""
-        return Fleet(self.make_learner()).is_auto
+        return self.make_learner().is_auto
 
     @property
     def n_buckets(self) -> int:

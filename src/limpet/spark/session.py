@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,15 +103,15 @@ def open_session(master: str, properties: Mapping[str, str], log: Path | None) -
     if active is not None:
         yield active
         return
-    with nullcontext(None) if log else tempfile.TemporaryDirectory(prefix="limpet-") as temp_dir:
-        log_path = log or Path(temp_dir or "") / "spark.log"
+    with tempfile.TemporaryDirectory(prefix="limpet-") as temp_dir:
+        log = log or Path(temp_dir, "spark.log")
         try:
-            with redirect_stderr(log_path):
+            with redirect_stderr(log):
                 session = make_session(master, properties)
         except Exception as error:
             if not is_spark_error(error):
                 raise
-            reason = _find_start_error(log_path) or extract_error_line(str(error))
+            reason = _find_start_error(log) or extract_error_line(str(error))
             raise InvalidInputError(f"Spark did not start: {reason}") from None
         try:
             yield session
