@@ -56,10 +56,7 @@ class ResultBuffer:
         return ResultBuffer(self.values[part], self.outcomes[part], self.alarms, self.first_point + part.start)
 
     def restore_order(self, order: Integers) -> ResultBuffer:
-        """Return the results of sorted points in their original order.
-
-        Alarms stay sorted.
-        """
+        """Return the results of sorted points in their original order. Alarms stay sorted."""
         values, outcomes = np.empty_like(self.values), np.empty_like(self.outcomes)
         values[order], outcomes[order] = self.values, self.outcomes
         return ResultBuffer(values, outcomes, self.alarms, self.first_point)
@@ -90,10 +87,7 @@ class FleetBackend(ABC):
         points: Vector,
         results: ResultBuffer,
     ) -> tuple[Integers, npt.NDArray[np.bool_]]:
-        """Buffer first points.
-
-        Return how many points of each stream were consumed and whether it can start.
-        """
+        """Buffer first points. Return how many points of each stream were consumed and whether it can start."""
         n_consumed, ready = np.zeros(len(schedule), np.int64), np.zeros(len(schedule), np.bool_)
         if len(schedule):
             results.values[:, 1:] = np.nan  # a buffered point has only a score

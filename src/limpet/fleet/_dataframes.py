@@ -81,10 +81,7 @@ def read_values(frame: nw.DataFrame[Any], names: Iterable[Any]) -> Vector:
 
 
 def _to_column_list(values: Any, columns: Sequence[Any]) -> list[Any]:
-    """Return a list of column names.
-
-    A string, number or tuple that names a column is one name.
-    """
+    """Return a list of column names. A string, number or tuple that names a column is one name."""
     if isinstance(values, str | int | tuple) and values in columns:
         return [values]
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]

@@ -42,10 +42,7 @@ class KeyCache:
 
     @classmethod
     def from_keys(cls, keys: Any, *lookup: Any) -> KeyCache | None:
-        """Make a cache with a copy of the keys.
-
-        The cache is None for a container that may change unnoticed.
-        """
+        """Make a cache with a copy of the keys. The cache is None for a container that may change unnoticed."""
         if type(keys) in (list, np.ndarray):
             return cls(keys.copy(), key_types(keys), *lookup)
         return cls(keys, key_types(keys), *lookup) if type(keys) in (tuple, range) else None
@@ -117,10 +114,7 @@ class FleetExecutor:
 
     @contextmanager
     def exclusive_call(self) -> Iterator[None]:
-        """Serialize calls.
-
-        If the first call fails before a stream has joined, width and key type stay open.
-        """
+        """Serialize calls. If the first call fails before a stream has joined, width and key type stay open."""
         with self.lock:
             was_unset = self.backend is None
             try:
@@ -141,10 +135,7 @@ class FleetExecutor:
     def learn(
         self, parsed_keys: IntKeys | StrKeys, points: Vector, keys: Any = None, order: Integers | None = None
     ) -> Trace:
-        """Learn the points of a call in this order.
-
-        The results are in the order of the points.
-        """
+        """Learn the points of a call in this order. The results are in the order of the points."""
         results = self._allocate_results(parsed_keys, points)
         if order is not None:
             parsed_keys, points = parsed_keys.take(order), points[order]
@@ -191,10 +182,7 @@ class FleetExecutor:
             results.alarms[i] = point, replace(alarm, key=self._membership.key_index.get_key(int(alarm.key or 0)))
 
     def _allocate_results(self, parsed_keys: IntKeys | StrKeys, points: Vector) -> ResultBuffer:
-        """Allocate results.
-
-        If the learner raises on invalid points, check all points first.
-        """
+        """Allocate results. If the learner raises on invalid points, check all points first."""
         assert self.backend is not None
         if self._learner.on_invalid == "raise":
             self.backend.engine.raise_on_invalid(points)
@@ -239,10 +227,7 @@ class FleetExecutor:
         self._warnings.issued_topics.add(code)
 
     def _warn_about(self, outcomes: npt.NDArray[np.int8], self_recovering: bool) -> None:
-        """Warn once about invalid points and locked out streams.
-
-        self_recovering streams are never locked out.
-        """
+        """Warn once about invalid points and locked out streams. self_recovering streams are never locked out."""
         n_invalid = int(np.count_nonzero(outcomes == OUTCOME_INVALID))
         if n_invalid:
             first = int((outcomes == OUTCOME_INVALID).argmax())

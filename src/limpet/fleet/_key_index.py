@@ -1,7 +1,4 @@
-"""Map keys to rows.
-
-The keys of a fleet are all strings or all integers, as the first one.
-"""
+"""Map keys to rows. The keys of a fleet are all strings or all integers, as the first one."""
 
 from __future__ import annotations
 
@@ -54,10 +51,7 @@ def first_slot(key: int, n_slots: int) -> int:
 
 @kernel
 def find_slot(slots: Integers, key: int) -> int:
-    """Return the slot of a key.
-
-    If the key is not in the table, return −1 − the slot in which to insert it.
-    """
+    """Return the slot of a key. If the key is not in the table, return −1 − the slot in which to insert it."""
     slot, free_slot = first_slot(key, len(slots)), -1
     while slots[slot, ROW_COLUMN] != EMPTY_SLOT:
         if slots[slot, ROW_COLUMN] == REMOVED_SLOT:
@@ -170,10 +164,7 @@ NULL_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
 
 
 def is_null_type(key_type: type) -> bool:
-    """Return whether all values of a type are missing.
-
-    Such values are None, pandas' NA and NaT, and numpy's masked.
-    """
+    """Return whether all values of a type are missing. Such values are None, pandas' NA and NaT, and numpy's masked."""
     return key_type.__name__ in NULL_TYPE_NAMES
 
 
@@ -218,10 +209,7 @@ class StrTable:
         return Lookup(rows, list(unknown_numbers), np.array(first_index, np.int64))
 
     def look_up_codes(self, codes: Integers, strings: Sequence[Any]) -> Lookup:
-        """Return the rows of keys given by codes.
-
-        Codes are indices in a list of strings, −1 for a missing key.
-        """
+        """Return the rows of keys given by codes. Codes are indices in a list of strings, −1 for a missing key."""
         occurs = np.zeros(len(strings), np.bool_)
         occurs[codes[codes >= 0]] = True
         result = self.look_up(
@@ -318,10 +306,7 @@ class IntKeys:
 
 @dataclass(frozen=True, eq=False)
 class StrKeys:
-    """String keys of a call, or their indices in a list of strings (codes).
-
-    None and NaN are missing keys.
-    """
+    """String keys of a call, or their indices in a list of strings (codes). None and NaN are missing keys."""
 
     values: Sequence[Any]
     codes: Integers | None = None
@@ -381,10 +366,7 @@ class KeyIndex:
         return key
 
     def look_up(self, keys: IntKeys | StrKeys) -> Lookup:
-        """Return the rows of the keys of a call.
-
-        The caller must `add` or `discard_pending` unknown keys.
-        """
+        """Return the rows of the keys of a call. The caller must `add` or `discard_pending` unknown keys."""
         if not len(keys.values):  # all are missing, and fit any fleet
             return Lookup(np.full(len(keys), NO_ROW), [], np.zeros(0, np.int64))
         if isinstance(keys, IntKeys):

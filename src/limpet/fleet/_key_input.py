@@ -189,10 +189,7 @@ def import_narwhals() -> Any:
 
 
 def is_column(keys: Any) -> bool:
-    """Return whether an object may be a column.
-
-    Checks the class, since a frame may have a column `dtype`.
-    """
+    """Return whether an object may be a column. Checks the class, since a frame may have a column `dtype`."""
     return hasattr(type(keys), "dtype") or library_name(keys) == "pyarrow"
 
 
@@ -262,10 +259,7 @@ def _keys_from_numbers(column: nw.Series[Any]) -> IntKeys | StrKeys:
 
 
 def _keys_from_pandas(column: nw.Series[Any], native: Any) -> IntKeys | StrKeys:
-    """Factorize a column with pandas.
-
-    A column of objects, which may be integers, is read as a list.
-    """
+    """Factorize a column with pandas. A column of objects, which may be integers, is read as a list."""
     pandas = import_narwhals().get_native_namespace(column)
     if native.dtype == object and not (
         column.implementation.is_pandas() and pandas.api.types.infer_dtype(native, skipna=True) == "string"
@@ -299,10 +293,7 @@ def _keys_from_polars(column: Any) -> StrKeys:
 
 
 def _keys_from_arrow(column: Any) -> IntKeys | StrKeys:
-    """Factorize a column by its dictionary or by hashes.
-
-    If two strings collide, return the strings.
-    """
+    """Factorize a column by its dictionary or by hashes. If two strings collide, return the strings."""
     import pyarrow
 
     types = pyarrow.types
@@ -355,10 +346,7 @@ def read_keys(keys: Any) -> IntKeys | StrKeys:
 
 
 def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
-    """Read the points of a call as an array (n, width).
-
-    Rows of another length become NaN.
-    """
+    """Read the points of a call as an array (n, width). Rows of another length become NaN."""
     if isinstance(X, list | tuple) and X and _are_rows(X):
         lengths = [len(x) for x in X]
         expected = width or Counter(lengths).most_common(1)[0][0]
@@ -380,10 +368,7 @@ def _are_rows(X: Sequence[Any]) -> bool:
 
 
 def _check_no_strings(X: Any) -> Any:
-    """Return X, or an array of it.
-
-    Raise an error for strings, which NumPy may convert to numbers.
-    """
+    """Return X, or an array of it. Raise an error for strings, which NumPy may convert to numbers."""
     array = X
     if isinstance(X, list | tuple):
         try:

@@ -89,10 +89,7 @@ LOOKUP_CHUNK_KEYS = 4096  # with max_keys, so many keys, or four per stream, are
 
 
 class Membership:
-    """The streams of a fleet, at most `max_keys` in memory.
-
-    Evicted streams are stored in `spill` or dropped.
-    """
+    """The streams of a fleet, at most `max_keys` in memory. Evicted streams are stored in `spill` or dropped."""
 
     def __init__(self, max_keys: int | None, spill: Spill | None) -> None:
         self.max_keys, self.spill = max_keys, spill
@@ -102,10 +99,7 @@ class Membership:
         self._lru_clock = LRUClock()
 
     def admit_in_chunks(self, keys: IntKeys | StrKeys) -> Iterator[tuple[slice, Integers]]:
-        """Yield slices of the points of a call with the rows of their keys.
-
-        One slice if streams are never evicted.
-        """
+        """Yield slices of the points of a call with the rows of their keys. One slice if streams are never evicted."""
         start, chunk_size = 0, len(keys) if self.max_keys is None else max(4 * self.max_keys, LOOKUP_CHUNK_KEYS)
         while start < len(keys):
             is_single_chunk = start == 0 and chunk_size >= len(keys)
@@ -136,10 +130,7 @@ class Membership:
             self._lru_clock.mark_seen(rows)
 
     def _admit(self, lookup: Lookup) -> tuple[int, Integers]:
-        """Assign rows to unknown keys.
-
-        Return how many points can be learned before a new stream must be evicted.
-        """
+        """Assign rows to unknown keys. Return how many points can be learned before a new stream must be evicted."""
         n_points, unknown_keys = len(lookup.rows), lookup.unknown_keys
         capacity = len(unknown_keys) if self.max_keys is None else self.max_keys - len(self.key_index)
         if capacity >= len(unknown_keys):
@@ -268,10 +259,7 @@ class Membership:
 
 
 def first_index_by_row(rows: Integers) -> dict[int, int]:
-    """Return the index in a call at which each row occurs first.
-
-    Negative rows are ignored.
-    """
+    """Return the index in a call at which each row occurs first. Negative rows are ignored."""
     present = np.flatnonzero(rows >= 0)
     known, first = np.unique(rows[present], return_index=True)
     return dict(zip(known.tolist(), present[first].tolist(), strict=True))

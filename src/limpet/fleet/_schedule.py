@@ -90,10 +90,7 @@ class PointSchedule:
         return PointSchedule(streams, starts, np.append(self.counts, others.counts), self.order)
 
     def sort_by_length(self) -> PointSchedule:
-        """Sort streams by decreasing number of points.
-
-        The lanes of a group then finish at about the same time.
-        """
+        """Sort streams by decreasing number of points. The lanes of a group then finish at about the same time."""
         if self.is_uniform:
             return self
         by_count = np.argsort(-self.counts, kind="stable")

@@ -18,10 +18,7 @@ SHRINK_FACTOR = 4  # start buffers shrink when they have so many slots per used 
 
 
 class StateMatrix:
-    """States by row.
-
-    Learners of single streams hold views, which are rebound when the arrays move.
-    """
+    """States by row. Learners of single streams hold views, which are rebound when the arrays move."""
 
     def __init__(self, state_size: int, n_init: int, width: int) -> None:
         self.states: Vector = np.zeros((0, state_size))
@@ -52,10 +49,7 @@ class StateMatrix:
             self._rebind_views()
 
     def restore(self, states: Vector, not_started: npt.NDArray[np.bool_], start_buffers: Vector) -> None:
-        """Set all rows of an empty matrix.
-
-        start_buffers: of the streams that have not started.
-        """
+        """Set all rows of an empty matrix. start_buffers: of the streams that have not started."""
         self.states, self.start_buffers, self._free_slots = states, start_buffers.copy(), []
         self.states[not_started, START_SLOT_INDEX] = np.arange(len(start_buffers))
         self._slot_rows = np.flatnonzero(not_started)
@@ -86,10 +80,7 @@ class StateMatrix:
         self.states[row] = 0.0
 
     def get_buffer_view(self, row: int, make_view: Callable[[Vector, Vector], StreamBufferView]) -> StreamBufferView:
-        """Return the view of one stream, for an engine.
-
-        The same object while one is in use.
-        """
+        """Return the view of one stream, for an engine. The same object while one is in use."""
         view = self._views.get(row)
         if view is None:
             view = self._views[row] = make_view(self.states[row], self.get_start_buffer(row))

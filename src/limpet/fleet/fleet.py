@@ -82,11 +82,7 @@ class Fleet:
     """
 
     def __init__(
-        self,
-        learner: Learner,
-        *,
-        max_keys: int | None = None,
-        spill: str | os.PathLike[str] | None = None,
+        self, learner: Learner, *, max_keys: int | None = None, spill: str | os.PathLike[str] | None = None
     ) -> None:
         check_learner(learner)
         self.learner = learner.clone()
@@ -153,10 +149,7 @@ class Fleet:
     # For the packages that build on fleets
 
     def row_indices(self, keys: Any) -> Integers:
-        """Return the row of each key, −1 if unknown.
-
-        A stream keeps its row while it is in memory.
-        """
+        """Return the row of each key, −1 if unknown. A stream keeps its row while it is in memory."""
         with self._executor.lock:
             lookup = self._membership.key_index.look_up(read_keys(keys))
             self._membership.key_index.discard_pending(lookup.unknown_keys)
@@ -167,10 +160,7 @@ class Fleet:
         self._executor.suppress_warning(code)
 
     def config(self) -> dict[str, Any]:
-        """Return learner, max_keys, spill, width and feature_names.
-
-        The latter two are None before the first points.
-        """
+        """Return learner, max_keys, spill, width and feature_names. The latter two are None before the first points."""
         return {
             "learner": self.learner,
             "width": self._executor.width,
@@ -311,10 +301,7 @@ class Fleet:
             return b"".join(serialization.iter_chunks(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fleet, with spilled streams, atomically to a file.
-
-        `limpet.load` reads it.
-        """
+        """Write the fleet, with spilled streams, atomically to a file. `limpet.load` reads it."""
         with self._executor.lock:
             atomic_write(path, serialization.iter_chunks(self))
 

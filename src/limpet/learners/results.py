@@ -188,10 +188,7 @@ class Trace:
 
     @property
     def change_score(self) -> Vector:
-        """The score for change detection.
-
-        A learner without one has the score, NaN where the row was rejected.
-        """
+        """The score for change detection. A learner without one has the score, NaN where the row was rejected."""
         return self.auto_scores[0] if self.auto_scores else np.where(self.rejected, np.nan, self.score)
 
     @property
@@ -206,10 +203,7 @@ class Trace:
 
     @property
     def p_value(self) -> Vector:
-        """The probability of a score at least as large.
-
-        NaN for a learner that makes no decisions.
-        """
+        """The probability of a score at least as large. NaN for a learner that makes no decisions."""
         return self.auto_scores[1] if self.auto_scores else np.full(len(self), np.nan)
 
     @property
@@ -219,10 +213,7 @@ class Trace:
 
     @property
     def change(self) -> Flags:
-        """Whether a change was detected at the row.
-
-        False for a learner that makes no decisions.
-        """
+        """Whether a change was detected at the row. False for a learner that makes no decisions."""
         return np.asarray(self.outcomes & OUTCOME_CHANGE > 0)
 
     @property
@@ -255,18 +246,12 @@ class Trace:
 
     @property
     def means(self) -> Vector:
-        """(T, K, d): the means after each row, NaN before the start.
-
-        Requested by `record="means"`.
-        """
+        """(T, K, d): the means after each row, NaN before the start. Requested by `record="means"`."""
         return self._recorded_estimate("means")
 
     @property
     def coef(self) -> Vector:
-        """(T, p): the coefficients after each row, NaN before the start.
-
-        Requested by `record="coef"`.
-        """
+        """(T, p): the coefficients after each row, NaN before the start. Requested by `record="coef"`."""
         return self._recorded_estimate("coef")
 
     def _recorded_estimate(self, name: str) -> Vector:
@@ -276,10 +261,7 @@ class Trace:
 
 
 def concatenate(traces: Sequence[Trace]) -> Trace:
-    """Join the traces of consecutive batches.
-
-    Each alarm keeps the entry that raised it.
-    """
+    """Join the traces of consecutive batches. Each alarm keeps the entry that raised it."""
     auto_scores = None
     if all(trace.auto_scores is not None for trace in traces):
         columns = zip(*(trace.auto_scores for trace in traces if trace.auto_scores is not None), strict=True)
