@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from limpet._format import join_names, plural
 from limpet._validation import invalid_param_error
@@ -15,22 +15,19 @@ from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, InvalidTypeError
 from limpet.fleet._executor import FleetExecutor
 from limpet.fleet._key_index import Flags, Integers
-from limpet.fleet._key_input import import_narwhals, keys_from_column, to_frame
+from limpet.fleet._key_input import keys_from_column, to_frame
+from limpet.learners.input import import_narwhals
 from limpet.learners.results import AUTO_RESULT_FIELDS, RESULT_FIELDS
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
 
 
-# Value columns
-
 PANDAS_INDEX_PREFIX = "__index_level_"  # pyarrow's name of an index column, which is not a variable
 
 
 def select_value_columns(frame: nw.DataFrame[Any], values: Any, excluded: Sequence[Any]) -> dict[str, Any]:
-    """Return the column of each variable.
-
-    Default: all numeric columns except key and time.
+    """Return the column of each variable; by default, all numeric columns except key and time.
 
     A column of pandas may be named by a number or a tuple; the variable is named by its string.
     """
@@ -42,10 +39,8 @@ def select_value_columns(frame: nw.DataFrame[Any], values: Any, excluded: Sequen
             f"columns: {join_names(map(repr, missing))} not found. The frame has {join_names(columns)}."
         )
     if requested is None:
-        candidates = (
-            name for name in columns if name not in excluded and not str(name).startswith(PANDAS_INDEX_PREFIX)
-        )
-        requested = [name for name in candidates if frame.get_column(name).dtype.is_numeric()]
+        others = (name for name in columns if name not in excluded and not str(name).startswith(PANDAS_INDEX_PREFIX))
+        requested = [name for name in others if frame.get_column(name).dtype.is_numeric()]
     variables = {str(name): name for name in requested}
     if not variables or len(variables) < len(requested):
         raise InvalidInputError(f"values: must be one or more numeric columns, each once, got {join_names(requested)}.")
@@ -53,10 +48,7 @@ def select_value_columns(frame: nw.DataFrame[Any], values: Any, excluded: Sequen
 
 
 def check_value_columns(variables: Sequence[str], known: Sequence[str] | None, width: int | None) -> None:
-    """Raise an error unless these are the variables of the fleet.
-
-    They are compared by name, or by number if the fleet has no names.
-    """
+    """Raise an error unless these are the variables of the fleet, by name, or by number if it has no names."""
     if known is not None and set(known) != set(variables):
         raise InvalidInputError(
             f"values: must be {join_names(known)}, the variables of this fleet, got {join_names(variables)}."
@@ -81,24 +73,17 @@ def read_values(frame: nw.DataFrame[Any], names: Iterable[Any]) -> Vector:
 
 
 def _to_column_list(values: Any, columns: Sequence[Any]) -> list[Any]:
-    """Return a list of column names. A string, number or tuple that names a column is one name."""
-    if isinstance(values, str | int | tuple) and values in columns:
+    if isinstance(values, str | int | tuple) and values in columns:  # the name of one column
         return [values]
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]
 
 
-# Order by time
-
-
 def time_order(column: nw.Series[Any]) -> tuple[Integers | None, Flags]:
-    """Return the order of the rows in time, and which rows have no time.
-
-    The order is stable, and None if the rows are sorted.
-
-    Rows without a time are last.
-    """
+    """Return the stable order of the rows in time, None if they are sorted, and which have no time: these are last."""
     missing: Flags = np.array(column.is_null().to_numpy(), np.bool_)
-    times = _to_numpy(column.drop_nulls() if missing.any() else column)  # without nulls, integers stay exact
+    present_times = column.drop_nulls() if missing.any() else column  # without nulls, integers stay exact
+    holds_128_bits = str(column.dtype).endswith("128")  # only an array of objects can hold these
+    times = np.array(present_times.to_list(), object) if holds_128_bits else np.asarray(present_times.to_numpy())
     if times.dtype.kind in "fmM" and (is_null := np.isnan(times) if times.dtype.kind == "f" else np.isnat(times)).any():
         times = times[~is_null]
         missing[~missing] = is_null
@@ -112,15 +97,6 @@ def time_order(column: nw.Series[Any]) -> tuple[Integers | None, Flags]:
         present = np.flatnonzero(~missing)
         order = np.append(present if order is None else present[order], np.flatnonzero(missing))
     return order, missing
-
-
-def _to_numpy(times: nw.Series[Any]) -> npt.NDArray[Any]:
-    if str(times.dtype).endswith("128"):  # only an array of objects can hold these
-        return np.array(times.to_list(), object)
-    return np.asarray(times.to_numpy())
-
-
-# Frames
 
 
 def is_frame_iterable(frames: Any) -> bool:
@@ -139,11 +115,9 @@ def process_frame(
     check_value_columns(list(variables), executor.feature_names, executor.width)
     names = executor.feature_names or tuple(variables)
     columns = [prefix + name for name in (AUTO_RESULT_FIELDS if executor.is_auto else RESULT_FIELDS)]
-    clash = [name for name in columns if name in table.columns]
-    if clash:
-        raise invalid_param_error(
-            "prefix", f"must not lead to existing columns ({join_names(clash)})", prefix, "Choose another prefix."
-        )
+    if clash := [name for name in columns if name in table.columns]:
+        requirement = f"must not lead to existing columns ({join_names(clash)})"
+        raise invalid_param_error("prefix", requirement, prefix, "Choose another prefix.")
     keys, points = keys_from_column(table.get_column(key)), read_values(table, [variables[name] for name in names])
     order = None
     if time is not None:
@@ -151,9 +125,6 @@ def process_frame(
         points[missing_time] = np.nan  # invalid
     executor.set_width(len(names), names)
     trace = executor.learn(keys, points, order=order)
-    results = [np.ascontiguousarray(getattr(trace, name.removeprefix(prefix))) for name in columns]
-    nw = import_narwhals()
-    series = [
-        nw.new_series(name, result, backend=table.implementation) for name, result in zip(columns, results, strict=True)
-    ]
-    return table.with_columns(*series).to_native(), trace.alarms
+    results = {name: np.ascontiguousarray(getattr(trace, name.removeprefix(prefix))) for name in columns}
+    new_series = partial(import_narwhals().new_series, backend=table.implementation)
+    return table.with_columns(*map(new_series, results.keys(), results.values())).to_native(), trace.alarms

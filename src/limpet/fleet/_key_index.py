@@ -21,16 +21,11 @@ NO_ROW, UNKNOWN_ROW = -1, -2  # of a missing key; of the i-th unknown key: UNKNO
 
 
 class Lookup(NamedTuple):
-    """The row of each key.
-
-    NO_ROW for a missing key, UNKNOWN_ROW − i for the i-th unknown key.
-
-    unknown_keys: in the order of their first occurrence. first_index: their first indices in the call.
-    """
+    """The row of each key: NO_ROW for a missing key, UNKNOWN_ROW − i for the i-th unknown key."""
 
     rows: Integers
-    unknown_keys: Sequence[Any]
-    first_index: Integers
+    unknown_keys: Sequence[Any]  # in the order of their first occurrence
+    first_index: Integers  # of each unknown key in the call
 
 
 # Integers → rows: a hash table with open addressing, in one array
@@ -51,7 +46,7 @@ def first_slot(key: int, n_slots: int) -> int:
 
 @kernel
 def find_slot(slots: Integers, key: int) -> int:
-    """Return the slot of a key. If the key is not in the table, return −1 − the slot in which to insert it."""
+    """Return the slot of a key; if it is not in the table, −1 − the slot in which to insert it."""
     slot, free_slot = first_slot(key, len(slots)), -1
     while slots[slot, ROW_COLUMN] != EMPTY_SLOT:
         if slots[slot, ROW_COLUMN] == REMOVED_SLOT:
@@ -97,10 +92,8 @@ def _get_row(slots, key):  # type: ignore[no-untyped-def]
 
 
 stamp = source_fingerprint([find_slot])
-_compiled_look_up, _compiled_put = (
-    jit_entry_point(_look_up, releases_gil=True),
-    jit_entry_point(_put, releases_gil=True),
-)
+_compiled_look_up = jit_entry_point(_look_up, releases_gil=True)
+_compiled_put = jit_entry_point(_put, releases_gil=True)
 _compiled_get_row = jit_entry_point(_get_row)
 
 
@@ -123,10 +116,7 @@ class IntHashTable:
         return row if row >= 0 else None
 
     def look_up(self, keys: Integers, missing: Flags) -> Lookup:
-        """Return the rows of keys; `missing` flags the missing ones and may be empty.
-
-        Unknown keys are added to the table: the caller must `put` their rows or `remove` them.
-        """
+        """Return the rows of keys; unknown keys are added: the caller must `put` their rows or `remove` them."""
         rows, unknown_keys, first_index = (np.empty(len(keys), np.int64) for _ in range(3))
         n_unknown = 0
         for start in range(0, len(keys), LOOKUP_CHUNK_KEYS):
@@ -139,12 +129,10 @@ class IntHashTable:
         return Lookup(rows, unknown_keys[:n_unknown].tolist(), first_index[:n_unknown].copy())
 
     def put(self, keys: Sequence[int] | Integers, rows: Integers) -> None:
-        """Set the rows of keys."""
         self._reserve(len(keys))
         self.n_used_slots += _compiled_put(self.slots, np.asarray(keys, np.int64), rows)
 
     def remove(self, keys: Sequence[int]) -> None:
-        """Remove keys."""
         _compiled_put(self.slots, np.array(keys, np.int64), np.full(len(keys), REMOVED_SLOT))
 
     def _reserve(self, n_new: int) -> None:
@@ -212,9 +200,8 @@ class StrTable:
         """Return the rows of keys given by codes. Codes are indices in a list of strings, −1 for a missing key."""
         occurs = np.zeros(len(strings), np.bool_)
         occurs[codes[codes >= 0]] = True
-        result = self.look_up(
-            [string if is_used else None for string, is_used in zip(strings, occurs.tolist(), strict=True)]
-        )
+        used = [string if is_used else None for string, is_used in zip(strings, occurs.tolist(), strict=True)]
+        result = self.look_up(used)
         rows = np.append(result.rows, NO_ROW)[codes]
         positions = np.flatnonzero(rows <= UNKNOWN_ROW)[::-1]
         first_index = np.empty(len(result.unknown_keys), np.int64)
@@ -226,11 +213,9 @@ class StrTable:
         return Lookup(rows, [result.unknown_keys[i] for i in order.tolist()], first_index[order])
 
     def put(self, keys: Sequence[str], rows: Iterable[int]) -> None:
-        """Set the rows of keys."""
         self.rows.update(zip(keys, rows, strict=True))
 
     def remove(self, keys: Sequence[str]) -> None:
-        """Remove keys."""
         for key in keys:
             self.rows.pop(key, None)
 
@@ -269,9 +254,7 @@ class IntKeys:
 
     @classmethod
     def from_array(cls, keys: npt.NDArray[Any]) -> IntKeys:
-        """Make keys from an array of numbers.
-
-        Libraries convert integers to floats if some are missing.
+        """Make keys from an array of numbers; libraries convert integers to floats if some are missing.
 
         >>> IntKeys.from_array(np.array([3.0, np.nan])).missing
         array([False,  True])
@@ -296,11 +279,9 @@ class IntKeys:
         return int(self.missing.argmax()) if self.missing.any() else -1
 
     def slice(self, start: int, stop: int) -> IntKeys:
-        """Return the keys start … stop − 1."""
         return IntKeys(self.values[start:stop], self.missing[start:stop])
 
     def take(self, order: Integers) -> IntKeys:
-        """Return the keys at some indices."""
         return IntKeys(self.values[order], self.missing[order] if len(self.missing) else self.missing)
 
 
@@ -321,11 +302,9 @@ class StrKeys:
         return next((i for i, is_present in enumerate(present) if not is_present), -1)
 
     def slice(self, start: int, stop: int) -> StrKeys:
-        """Return the keys start … stop − 1."""
         return StrKeys(self.values[start:stop]) if self.codes is None else StrKeys(self.values, self.codes[start:stop])
 
     def take(self, order: Integers) -> StrKeys:
-        """Return the keys at some indices."""
         if self.codes is None:
             return StrKeys([self.values[i] for i in order.tolist()])
         return StrKeys(self.values, self.codes[order])
@@ -372,15 +351,13 @@ class KeyIndex:
         if isinstance(keys, IntKeys):
             self._table = self._table or IntHashTable()
             if isinstance(self._table, StrTable):
-                raise InvalidTypeError(
-                    f"keys: must be strings, as this fleet has, got integers such as {keys.values[0]}."
-                )
+                example = keys.values[0]
+                raise InvalidTypeError(f"keys: must be strings, as this fleet has, got integers such as {example}.")
             return self._table.look_up(keys.values, keys.missing)
         self._table = self._table or StrTable()
         if isinstance(self._table, IntHashTable):
-            raise InvalidTypeError(
-                f"keys: must be integers, as this fleet has, got strings such as {keys.values[0]!r}."
-            )
+            example = keys.values[0]
+            raise InvalidTypeError(f"keys: must be integers, as this fleet has, got strings such as {example!r}.")
         if keys.codes is None:
             return self._table.look_up(keys.values)
         return self._table.look_up_codes(keys.codes, keys.values)

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from limpet._jit.compile import jit_entry_point
-from limpet._optional import optional_import
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError, InvalidTypeError
 from limpet.fleet._key_index import (
@@ -27,7 +26,7 @@ from limpet.fleet._key_index import (
     is_null_type,
     is_valid_utf8,
 )
-from limpet.learners.input import LabelledArray, Names, read_rows
+from limpet.learners.input import LabelledArray, Names, import_narwhals, read_rows
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
@@ -59,15 +58,11 @@ def _codes_match_strings(data, offsets, codes, categories, category_offsets):  #
     return True
 
 
+# (data, offsets, out): write the 64-bit hash of each string
 hash_strings = jit_entry_point(_hash_strings, releases_gil=True)
-"""(data, offsets, out): write the 64-bit hash of each string."""
 
+# (data, offsets, codes, categories, category_offsets): whether every string is the category of its code, if not −1
 codes_match_strings = jit_entry_point(_codes_match_strings, releases_gil=True)
-"""(data, offsets, codes, categories, category_offsets): whether every string is the category of its code.
-
-A code of −1 matches any string.
-"""
-
 
 # Keys in lists, in arrays and by codes. If all keys of a call are missing, they fit every fleet: see `all_missing`.
 
@@ -92,7 +87,7 @@ def keys_from_list(keys: list[Any]) -> IntKeys | StrKeys:
     """
     types = set(map(type, keys))
     if types <= {str}:
-        return _check_str_keys(keys, all_str=True)
+        return _check_str_keys(keys, keys)
     if types == {int}:
         return IntKeys.from_array(_to_int64(keys))
     present = {type_ for type_ in types if not is_null_type(type_)}
@@ -106,7 +101,7 @@ def keys_from_list(keys: list[Any]) -> IntKeys | StrKeys:
     for key in keys if int_types or float_types else ():
         if type(key) in int_types or (type(key) in float_types and key == key):
             _raise_invalid_key(f"{EXPECTED_KEYS_MESSAGE}, all of one type, got strings and", key)
-    return _check_str_keys(keys, all_str=False)
+    return _check_str_keys(keys, [key for key in keys if isinstance(key, str)])
 
 
 def keys_from_array(keys: npt.NDArray[Any]) -> IntKeys | StrKeys:
@@ -136,15 +131,14 @@ def check_int_keys(keys: IntKeys) -> IntKeys | StrKeys:
     return all_missing(len(keys)) if len(keys.missing) and keys.missing.all() else keys
 
 
-def _check_str_keys(keys: list[Any], all_str: bool) -> StrKeys:
-    """Return string keys; raise an error if one cannot be encoded in UTF-8."""
-    for start in range(0, len(keys), VALIDATE_CHUNK_KEYS):
-        strings = keys[start : start + VALIDATE_CHUNK_KEYS]
-        strings = strings if all_str else [string for string in strings if isinstance(string, str)]
+def _check_str_keys(keys: list[Any], strings: list[str]) -> StrKeys:
+    """Return string keys; raise an error if one of the strings among them cannot be encoded in UTF-8."""
+    for start in range(0, len(strings), VALIDATE_CHUNK_KEYS):
+        chunk = strings[start : start + VALIDATE_CHUNK_KEYS]
         try:
-            "".join(strings).encode()  # faster than one by one
+            "".join(chunk).encode()  # faster than one by one
         except UnicodeEncodeError:
-            invalid = next(string for string in strings if not is_valid_utf8(string))
+            invalid = next(string for string in chunk if not is_valid_utf8(string))
             raise InvalidInputError(
                 f"keys: must be encodable in UTF-8, got {invalid!r} with half a character (a surrogate)."
             ) from None
@@ -156,14 +150,12 @@ def _int_keys_from_list(
 ) -> IntKeys | StrKeys:
     """Return integer keys from a list of ints, floats and null values."""
     if not int_types:  # libraries convert integers to floats if some are missing
-        return check_int_keys(
-            IntKeys.from_array(np.array([math.nan if type(key) in null_types else key for key in keys], np.float64))
-        )
+        floats = [math.nan if type(key) in null_types else key for key in keys]
+        return check_int_keys(IntKeys.from_array(np.array(floats, np.float64)))
     IntKeys.from_array(np.array([key for key in keys if type(key) in float_types], np.float64))  # raises for fractions
-    missing: Flags = np.array([type(key) in null_types or bool(key != key) for key in keys], np.bool_)
-    return IntKeys(
-        _to_int64([0 if is_null else int(key) for key, is_null in zip(keys, missing.tolist(), strict=True)]), missing
-    )
+    is_missing = [type(key) in null_types or bool(key != key) for key in keys]
+    integers = _to_int64([0 if is_null else int(key) for key, is_null in zip(keys, is_missing, strict=True)])
+    return IntKeys(integers, np.array(is_missing, np.bool_))
 
 
 def _to_int64(keys: Collection[int]) -> Integers:
@@ -179,13 +171,6 @@ def _raise_invalid_key(message: str, key: Any) -> NoReturn:
 
 
 # Dataframes and their columns, of any library
-
-
-def import_narwhals() -> Any:
-    """Import narwhals, or raise an error that names the extra."""
-    with optional_import("reading a dataframe", "dataframes"):
-        import narwhals.stable.v1 as nw
-    return nw
 
 
 def is_column(keys: Any) -> bool:
@@ -272,10 +257,7 @@ def _keys_from_pandas(column: nw.Series[Any], native: Any) -> IntKeys | StrKeys:
 
 
 def factorize_hashes(hashes: Integers, missing: Flags) -> tuple[Integers, Integers]:
-    """Return codes of hashes, and the first index of each code.
-
-    Codes are in the order of occurrence, −1 for missing.
-    """
+    """Return codes of hashes, in the order of occurrence, −1 for missing, and the first index of each code."""
     lookup = IntHashTable().look_up(hashes, missing)
     return np.maximum(UNKNOWN_ROW - lookup.rows, -1), lookup.first_index
 
@@ -295,8 +277,8 @@ def _keys_from_polars(column: Any) -> StrKeys:
 def _keys_from_arrow(column: Any) -> IntKeys | StrKeys:
     """Factorize a column by its dictionary or by hashes. If two strings collide, return the strings."""
     import pyarrow
+    from pyarrow import types
 
-    types = pyarrow.types
     if not (types.is_dictionary(column.type) or types.is_string(column.type) or types.is_large_string(column.type)):
         column = column.cast(pyarrow.large_string())  # string views cannot be concatenated
     array = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
@@ -311,11 +293,9 @@ def _keys_from_arrow(column: Any) -> IntKeys | StrKeys:
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else NO_MISSING_FLAGS
     codes, first_index = factorize_hashes(hashes, missing)
     strings = array.take(pyarrow.array(first_index))
-    return (
-        StrKeys(strings.to_pylist(), codes)
-        if codes_match_strings(data, offsets, codes, *arrow_string_buffers(strings))
-        else StrKeys(array.to_pylist())
-    )
+    if codes_match_strings(data, offsets, codes, *arrow_string_buffers(strings)):
+        return StrKeys(strings.to_pylist(), codes)
+    return StrKeys(array.to_pylist())
 
 
 def arrow_string_buffers(strings: Any) -> tuple[Any, Any]:
@@ -369,12 +349,10 @@ def _are_rows(X: Sequence[Any]) -> bool:
 
 def _check_no_strings(X: Any) -> Any:
     """Return X, or an array of it. Raise an error for strings, which NumPy may convert to numbers."""
-    array = X
-    if isinstance(X, list | tuple):
-        try:
-            array = np.asarray(X)
-        except (TypeError, ValueError):  # of unequal shapes: `read_rows` raises an error
-            return X
+    try:
+        array = np.asarray(X) if isinstance(X, list | tuple) else X
+    except (TypeError, ValueError):  # of unequal shapes: `read_rows` raises an error
+        return X
     if isinstance(array, np.ndarray) and array.dtype.kind == "O":
         _raise_on_string(array.flat)
     return array if isinstance(array, np.ndarray) and array.dtype.kind in "biuf" else X

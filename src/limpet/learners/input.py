@@ -123,7 +123,6 @@ def _values_by_name(row: Mapping[Any, Any], names: Names) -> list[Any]:
 
 
 def _is_list_of_dicts(X: Any) -> bool:
-    """Return whether X is a list of dicts."""
     return isinstance(X, Sequence) and len(X) > 0 and all(isinstance(row, Mapping) for row in X)
 
 
@@ -142,24 +141,26 @@ def _is_labelled(x: Any) -> bool:
     return _is_series(x) and index is not None and not callable(index) and all(isinstance(k, str) for k in index)
 
 
-def _read_dataframe(X: Any, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
+def import_narwhals() -> Any:
+    """Import narwhals, or raise an error that names the extra."""
     with optional_import("reading a dataframe", "dataframes"):
         import narwhals.stable.v1 as nw
+    return nw
+
+
+def _read_dataframe(X: Any, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
+    nw = import_narwhals()
     try:
         frame = nw.from_native(X, eager_only=True, allow_series=True)
-        series = (
-            [frame.alias(str(frame.name or "value"))] if isinstance(frame, nw.Series) else list(frame.iter_columns())
-        )
+        is_series = isinstance(frame, nw.Series)
+        series = [frame.alias(str(frame.name or "value"))] if is_series else list(frame.iter_columns())
     except (TypeError, ValueError, nw.exceptions.NarwhalsError) as error:
         raise InvalidTypeError(f"X: must be numbers or an eager dataframe, got {type(X).__name__}: {error}") from None
     columns = {str(column.name): column for column in series}
-    non_numeric = {
-        name: column.dtype
-        for name, column in columns.items()
-        if not column.dtype.is_numeric() and column.dtype != nw.Boolean
-    }
+    dtypes = {name: column.dtype for name, column in columns.items()}
+    non_numeric = [name for name, dtype in dtypes.items() if not dtype.is_numeric() and dtype != nw.Boolean]
     if non_numeric:
-        text = ", ".join(f"{name!r} of {dtype}" for name, dtype in non_numeric.items())
+        text = ", ".join(f"{name!r} of {dtypes[name]}" for name in non_numeric)
         pronoun = "it" if len(non_numeric) == 1 else "them"
         raise InvalidTypeError(f"X: columns must hold numbers, got {text}. Leave {pronoun} out or convert {pronoun}")
     if len(columns) < max(len(series), 1) or (width is not None and len(columns) != width):
