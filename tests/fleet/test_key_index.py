@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.exceptions import InvalidTypeError
+from limpet.fleet._backends import PointSchedule
 from limpet.fleet._key_index import (
     MAX_INT_KEY,
     MIN_INT_KEY,
@@ -19,7 +20,6 @@ from limpet.fleet._key_index import (
     StrKeys,
     StrTable,
 )
-from limpet.fleet._schedule import PointSchedule
 
 NONE = np.zeros(0, np.bool_)
 WHOLE = st.integers(-20, 20) | st.integers(MIN_INT_KEY, MAX_INT_KEY)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from limpet._jit.compile import announce_compilation
+from limpet._jit.compile import announce_compilation, jit_entry_point
 from limpet._jit.simd import LANES
 from limpet._parallel import n_threads, parallel_for
 from limpet.auto.initialization import init_auto_batch
@@ -20,35 +21,149 @@ from limpet.auto.stream_kernel import CHANGE_SCORE, N_RESULTS, P_VALUE, SCORE
 from limpet.core.algorithm import OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_INVALID
 from limpet.core.batched_algorithm import make_batched_kernels, padded_row_size
 from limpet.core.start_buffer import started_marker
-from limpet.core.state import HEADER_SIZE, MISSING_SENTINEL, N_BUFFERED, N_INVALID, N_SEEN, StreamBufferView, Vector
+from limpet.core.state import HEADER_SIZE, N_BUFFERED, N_INVALID, N_SEEN, StreamBufferView, Vector
 from limpet.detection.alarm import Alarm
-from limpet.fleet._schedule import Integers, PointSchedule
+from limpet.fleet._key_index import Flags, Integers
 from limpet.learners._auto_engine import AutoEngine
 from limpet.learners._engine import Engine, PlainEngine
 from limpet.learners.results import Trace
+
+# The points of a call by stream, in the order of their arrival
+
+SORT_THRESHOLD_STREAMS_PER_POINT = 16  # with more streams per point, points are sorted rather than counted
+MAX_SEQUENTIAL_TAIL_STREAMS = 2  # a group of at most so many streams runs faster sequentially than in lanes
+
+
+@dataclass(frozen=True, eq=False)
+class PointSchedule:
+    """Stream s has the points order[starts[s]] … order[starts[s] + counts[s] − 1]."""
+
+    streams: Integers  # distinct rows of the matrix of states; see `limpet.core.batched_algorithm`
+    starts: Integers
+    counts: Integers
+    order: Integers
+
+    @classmethod
+    def from_rows(cls, rows: Integers, n_rows: int) -> PointSchedule:
+        """Make the schedule of points whose streams are the rows of a matrix of n_rows, ignoring negative ones."""
+        if SORT_THRESHOLD_STREAMS_PER_POINT * len(rows) > n_rows:
+            return cls(*_compiled_sort_by_stream(rows, n_rows))
+        order = np.argsort(rows, kind="stable")  # few points in many streams: avoids a pass over the streams
+        order = order[np.searchsorted(rows[order], 0) :]
+        streams, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
+        return cls(streams, starts, counts, order)
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    @property
+    def arrays(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """The fields, as arguments of a kernel."""
+        return self.streams, self.starts, self.counts, self.order
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether all streams have equally many points."""
+        return not len(self) or bool(self.counts.min() == self.counts.max())
+
+    @cached_property
+    def is_in_order(self) -> bool:
+        """Whether each stream has one point, in the order of the streams."""
+        n = len(self)
+        return self.is_uniform and n == len(self.order) and bool((self.order[self.starts] == np.arange(n)).all())
+
+    def find_marked(self, marked: npt.NDArray[np.integer[Any]]) -> tuple[list[int], list[int]]:
+        """Return the positions in `order` of the marked points, and the stream of each."""
+        if self.is_in_order:
+            stream_indices = np.flatnonzero(marked)
+            return self.starts[stream_indices].tolist(), stream_indices.tolist()
+        positions = np.flatnonzero(marked[self.order])
+        by_start = np.argsort(self.starts) if len(positions) else positions
+        stream_indices = by_start[np.searchsorted(self.starts[by_start], positions, side="right") - 1]
+        return positions.tolist(), stream_indices.tolist()
+
+    def select(self, selection: npt.NDArray[np.bool_] | Integers | slice) -> PointSchedule:
+        """Return the schedule of some of the streams."""
+        return PointSchedule(self.streams[selection], self.starts[selection], self.counts[selection], self.order)
+
+    def remaining(self, n_consumed: Integers) -> PointSchedule:
+        """Return the schedule without the first n_consumed[s] points of stream s."""
+        advanced = PointSchedule(self.streams, self.starts + n_consumed, self.counts - n_consumed, self.order)
+        return advanced.select(advanced.counts > 0)
+
+    def merge(self, others: PointSchedule) -> PointSchedule:
+        """Return the union with other streams of the same call."""
+        streams, starts = np.append(self.streams, others.streams), np.append(self.starts, others.starts)
+        return PointSchedule(streams, starts, np.append(self.counts, others.counts), self.order)
+
+    def split_for_lanes(self) -> tuple[PointSchedule, PointSchedule]:
+        """Split into a schedule for lanes and the last points of streams with many more points than the others."""
+        if self.is_uniform and not 0 < len(self) % LANES <= MAX_SEQUENTIAL_TAIL_STREAMS:
+            return self, self.select(slice(0))
+        schedule = self
+        if not self.is_uniform:  # by decreasing count: the lanes of a group finish at about the same time
+            schedule = self.select(np.argsort(-self.counts, kind="stable"))
+        tail_streams = np.arange(0, len(schedule), LANES) + MAX_SEQUENTIAL_TAIL_STREAMS
+        counts_of_tails = schedule.counts[np.minimum(tail_streams, len(schedule) - 1)]
+        n_rounds = np.where(tail_streams < len(schedule), counts_of_tails, 0)
+        lane_counts = np.minimum(schedule.counts, np.repeat(n_rounds, LANES)[: len(schedule)])
+        in_lanes = PointSchedule(schedule.streams, schedule.starts, lane_counts, schedule.order)
+        return in_lanes.select(lane_counts > 0), schedule.remaining(lane_counts)
+
+    def partition(self, n: int) -> list[slice]:
+        """Return n slices of the streams with about equally many points each."""
+        shares = np.arange(1, n) / n
+        if self.is_uniform:
+            edges = (shares * len(self)).astype(np.int64)
+        else:
+            n_points_through = np.cumsum(self.counts)
+            edges = np.searchsorted(n_points_through, shares * n_points_through[-1])
+        edges = np.concatenate([[0], -(-edges // LANES) * LANES, [len(self)]])
+        return [slice(first, last) for first, last in pairwise(edges.tolist()) if first < last]
+
+
+def _sort_by_stream(rows, n_rows):  # type: ignore[no-untyped-def]
+    counts_by_row, n_streams = np.zeros(n_rows, np.int64), 0
+    for i in range(len(rows)):
+        if rows[i] >= 0:
+            n_streams += counts_by_row[rows[i]] == 0
+            counts_by_row[rows[i]] += 1
+    streams = np.empty(n_streams, np.int64)
+    starts, counts = np.empty_like(streams), np.empty_like(streams)
+    s, n = 0, 0
+    for row in range(n_rows):
+        if counts_by_row[row] > 0:
+            streams[s], starts[s], counts[s] = row, n, counts_by_row[row]
+            counts_by_row[row], n, s = n, n + counts_by_row[row], s + 1
+    order = np.empty(n, np.int64)
+    for i in range(len(rows)):
+        if rows[i] >= 0:
+            order[counts_by_row[rows[i]]] = i
+            counts_by_row[rows[i]] += 1
+    return streams, starts, counts, order
+
+
+_compiled_sort_by_stream = jit_entry_point(_sort_by_stream, allocates=True, releases_gil=True)
+
+
+# The results of a call
 
 
 @dataclass(eq=False)
 class ResultBuffer:
     """Results of the points of a call."""
 
-    values: Vector
-    """(n, n_results): the first column is the score."""
-
+    values: Vector  # (n, n_results): the first column is the score
     outcomes: npt.NDArray[np.int8]
-    alarms: list[tuple[int, Alarm]] = field(default_factory=list)
-    """Each with the index of the point that raised it."""
-
-    first_point: int = 0
-    """Index in the call of the first point."""
+    alarms: list[tuple[int, Alarm]] = field(default_factory=list)  # each with the index of the point that raised it
+    first_point: int = 0  # index in the call
 
     @classmethod
     def allocate(cls, n: int, n_results: int) -> ResultBuffer:
         """Allocate results of n points, uninitialized."""
         return cls(np.empty((n, n_results)), np.empty(n, np.int8))
 
-    def mark_invalid(self, points: npt.NDArray[np.bool_] | Integers) -> None:
-        """Mark points as invalid."""
+    def mark_invalid(self, points: Flags | Integers) -> None:
         self.values[points], self.outcomes[points] = np.nan, OUTCOME_INVALID
 
     def view(self, part: slice) -> ResultBuffer:
@@ -91,15 +206,7 @@ class FleetBackend(ABC):
         n_consumed, ready = np.zeros(len(schedule), np.int64), np.zeros(len(schedule), np.bool_)
         if len(schedule):
             results.values[:, 1:] = np.nan  # a buffered point has only a score
-        arguments = (
-            schedule.streams,
-            schedule.starts,
-            schedule.counts,
-            schedule.order,
-            points,
-            results.values[:, 0],
-            results.outcomes,
-        )
+        arguments = (*schedule.arrays, points, results.values[:, 0], results.outcomes)
         with announce_compilation(self.engine.title):
             self.buffer_kernel(states, start_buffers, slots, *arguments, self.engine.buffers_missing, n_consumed, ready)
         return n_consumed, ready
@@ -128,12 +235,18 @@ class FleetBackend(ABC):
         """Return an estimate from the state of one stream; None if it has not started."""
         if row[N_BUFFERED] >= 0.0:
             return None
-        engine, original_buffer = self.engine, self.engine.buffer
-        engine.buffer = self.make_buffer_view(row, np.zeros((self.n_init, self.width)))
+        with self._engine_on(row):
+            return np.array(self.engine.estimate(name))
+
+    @contextmanager
+    def _engine_on(self, row: Vector) -> Iterator[None]:
+        """Let the engine work on the state of a stream that has started."""
+        original_buffer = self.engine.buffer
+        self.engine.buffer = self.make_buffer_view(row, np.zeros((self.n_init, self.width)))
         try:
-            return np.array(engine.estimate(name))
+            yield
         finally:
-            engine.buffer = original_buffer  # a reference to the row would keep the matrix alive
+            self.engine.buffer = original_buffer  # a reference to the row would keep the matrix alive
 
     def _run_parallel(self, work: Callable[[slice], object], n: int, min_per_part: int) -> None:
         """Call work on slices of range(n), in parallel if n is large enough."""
@@ -146,11 +259,8 @@ class FleetBackend(ABC):
     ) -> None:
         """Call work(subset, slice) on parts of a schedule, in parallel if it pays."""
         if len(schedule):
-            parts = (
-                schedule.partition(n_threads())
-                if schedule.n_points >= parallel_threshold_points
-                else [slice(0, len(schedule))]
-            )
+            is_large = schedule.counts.sum() >= parallel_threshold_points
+            parts = schedule.partition(n_threads()) if is_large else [slice(0, len(schedule))]
             parallel_for(lambda part: work(schedule.select(part), part), parts)
 
 
@@ -176,7 +286,7 @@ class SRABackend(FleetBackend):
 
     def init_thetas(self, buffered: Vector, thetas: Vector) -> None:
         """Initialize the models, batched if the model supports it."""
-        functions, points = self.engine.functions, np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
+        functions, points = self.engine.functions, self.engine.buffered_points(buffered)
         if functions.init_batch is not None:
             functions.init_batch(points, thetas, self.engine.hyper, self.engine.seed)
             return
@@ -201,11 +311,11 @@ class SRABackend(FleetBackend):
     def _has_incomplete(self, points: Vector) -> bool:
         """Return whether a point is invalid or has missing values."""
         flags: list[bool] = []
-        self._run_parallel(
-            lambda part: flags.append(self.kernels.first_incomplete(points[part]) >= 0),
-            len(points),
-            SRA_PARALLEL_THRESHOLD_POINTS,
-        )
+
+        def check(part: slice) -> None:
+            flags.append(self.kernels.first_incomplete(points[part]) >= 0)
+
+        self._run_parallel(check, len(points), SRA_PARALLEL_THRESHOLD_POINTS)
         return any(flags)
 
     def run_in_lanes(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
@@ -214,37 +324,20 @@ class SRABackend(FleetBackend):
         run, in_order = self.kernels.run_lanes, schedule.is_in_order
 
         def work(subset: PointSchedule, part: slice) -> None:
+            inputs = (states, *subset.arrays, points, self.settings)
             workspace = (np.empty(self.kernels.block_size), np.empty(LANES, np.int64))
-            schedule_arrays = (subset.streams, subset.starts, subset.counts, subset.order)
-            run(
-                states,
-                *schedule_arrays,
-                points,
-                self.settings,
-                *workspace,
-                in_order,
-                results.values[:, 0],
-                results.outcomes,
-            )
+            run(*inputs, *workspace, in_order, results.values[:, 0], results.outcomes)
 
         self._run_schedule_parallel(work, schedule, SRA_PARALLEL_THRESHOLD_POINTS)
 
     def run_sequential(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Run streams sequentially."""
-
         def work(subset: PointSchedule, part: slice) -> None:
-            workspace, schedule_arrays = (
-                np.empty(self.kernels.work_size),
-                (subset.streams, subset.starts, subset.counts, subset.order),
-            )
-            self.kernels.run_sequential(
-                states, *schedule_arrays, points, self.settings, workspace, results.values[:, 0], results.outcomes
-            )
+            arguments = (states, *subset.arrays, points, self.settings, np.empty(self.kernels.work_size))
+            self.kernels.run_sequential(*arguments, results.values[:, 0], results.outcomes)
 
         self._run_schedule_parallel(work, schedule, SRA_PARALLEL_THRESHOLD_POINTS)
 
     def to_trace(self, results: ResultBuffer) -> Trace:
-        """Return a trace of scores and outcomes."""
         return Trace(results.values[:, 0], results.outcomes)
 
 
@@ -268,15 +361,13 @@ class AutoBackend(FleetBackend):
         """Initialize streams, and run them on their first points."""
         super().start(states, streams, buffered)
         n = len(streams) * self.n_init
-        points = np.where(buffered == MISSING_SENTINEL, math.nan, buffered).reshape(n, self.width)
+        points = self.engine.buffered_points(buffered).reshape(n, self.width)
         starts = np.arange(len(streams)) * self.n_init
         schedule = PointSchedule(streams, starts, np.full(len(streams), self.n_init), np.arange(n))
         self._run(states, schedule, points, ResultBuffer.allocate(1, N_RESULTS), True)
 
     def init_thetas(self, buffered: Vector, thetas: Vector) -> None:
-        """Initialize the models from buffered points."""
-        auto_kernels = self.kernels.auto
-        points = np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
+        auto_kernels, points = self.kernels.auto, self.engine.buffered_points(buffered)
         with announce_compilation(self.engine.title):
             init_auto_batch(auto_kernels, points, thetas[:, : auto_kernels.layout.size], self.engine.seed)
 
@@ -298,9 +389,8 @@ class AutoBackend(FleetBackend):
         done = np.zeros(len(schedule), np.int64)
 
         def work(subset: PointSchedule, part: slice) -> None:
-            workspace = np.empty(self.kernels.work_size)
-            arguments = (subset.streams, subset.starts, subset.counts, subset.order, points, self.settings, workspace)
-            self.kernels.run_batch(states, *arguments, results.values, results.outcomes, done[part], buffered)
+            arguments = (states, *subset.arrays, points, self.settings, np.empty(self.kernels.work_size))
+            self.kernels.run_batch(*arguments, results.values, results.outcomes, done[part], buffered)
 
         with announce_compilation(f"{self.engine.title}, many streams"):
             self._run_schedule_parallel(work, schedule, AUTO_PARALLEL_THRESHOLD_POINTS)
@@ -308,12 +398,8 @@ class AutoBackend(FleetBackend):
 
     def _handle_event(self, states: Vector, row: int, point: int, results: ResultBuffer) -> None:
         """Handle the event of one stream that the kernel leaves to Python."""
-        engine, original_buffer = self.engine, self.engine.buffer
-        engine.buffer = self.make_buffer_view(states[row], np.zeros((self.n_init, self.width)))
-        try:
-            change = engine._handle_event(int(results.outcomes[point]))
-        finally:
-            engine.buffer = original_buffer  # a reference to the row would keep the matrix alive
+        with self._engine_on(states[row]):
+            change = self.engine._handle_event(int(results.outcomes[point]))
         if change is not None:
             results.alarms.append((results.first_point + point, replace(change, key=row)))
 
@@ -325,9 +411,7 @@ class AutoBackend(FleetBackend):
                 results.alarms.append((results.first_point + point, replace(alarm, key=row)))
 
     def to_trace(self, results: ResultBuffer) -> Trace:
-        """Return a trace of scores, decisions and alarms."""
-        values = results.values
-        raised: list[tuple[int, Alarm]] = sorted(results.alarms, key=lambda item: item[0])
+        values, raised = results.values, sorted(results.alarms, key=lambda item: item[0])
         auto_scores = (values[:, CHANGE_SCORE], values[:, P_VALUE])
         alarms, points = [alarm for _, alarm in raised], [point for point, _ in raised]
         return Trace(values[:, SCORE], results.outcomes, {}, auto_scores, alarms, explicit_alarm_index=points)

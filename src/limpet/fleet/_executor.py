@@ -17,12 +17,10 @@ from limpet._validation import invalid_param_error
 from limpet.core.algorithm import OUTCOME_INVALID, OUTCOME_REJECTED
 from limpet.core.state import CONSECUTIVE_REJECTIONS, Vector
 from limpet.exceptions import InvalidInputError
-from limpet.fleet._backends import FleetBackend, ResultBuffer, backend_for
+from limpet.fleet._backends import FleetBackend, PointSchedule, ResultBuffer, backend_for
 from limpet.fleet._key_index import NO_ROW, Integers, IntKeys, StrKeys
 from limpet.fleet._key_input import read_keys, read_points
-from limpet.fleet._membership import Membership
-from limpet.fleet._schedule import PointSchedule
-from limpet.fleet._state_matrix import StateMatrix
+from limpet.fleet._membership import Membership, StateMatrix
 from limpet.learners._diagnostics import LOCK_OUT_POINTS, WarningOnce
 from limpet.learners.base import Learner
 from limpet.learners.results import Trace

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from limpet._format import join_names
-from limpet.core.state import N_BUFFERED
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import Integers
 from limpet.fleet._membership import StreamSnapshot
@@ -28,16 +27,10 @@ def split(fleet: Fleet, owners: Integers) -> dict[int, Fleet]:
     if not len(owners):
         return {}
     streams = fleet._membership.all_streams()
-    not_started = streams.states[:, N_BUFFERED] >= 0.0
-    slots = np.cumsum(not_started) - 1
-    parts: dict[int, Fleet] = {}
-    for owner in np.unique(owners).tolist():
-        indices = np.flatnonzero(owners == owner)
-        keys = [streams.keys[i] for i in indices.tolist()]
-        start_buffers = streams.start_buffers[slots[indices[not_started[indices]]]]
-        parts[owner] = _build_similar_fleet(
-            fleet, StreamSnapshot(keys, streams.states[indices], start_buffers, np.zeros(0, np.int64))
-        )
+    parts = {
+        owner: _build_similar_fleet(fleet, streams.select(np.flatnonzero(owners == owner)))
+        for owner in np.unique(owners).tolist()
+    }
     next(iter(parts.values()))._executor.n_missing_keys = fleet.n_missing_keys
     return parts
 
@@ -70,10 +63,11 @@ def concat(fleets: Sequence[Fleet]) -> Fleet:
             f"fleets: must have equal learners and variables, got {join_names(sorted(map(str, configs)), 'and')}."
         )
     streams = [fleet._membership.all_streams() for fleet in parts]
-    keys = [key for snapshot in streams for key in snapshot.keys]
+    keys = [key for part in streams for key in part.keys]
     if len(set(keys)) < len(keys):
         raise InvalidInputError("fleets: must have distinct keys, got a key in several of them.")
-    states, start_buffers = (np.concatenate([snapshot[i] for snapshot in streams]) for i in (1, 2))
+    states = np.concatenate([part.states for part in streams])
+    start_buffers = np.concatenate([part.start_buffers for part in streams])
     merged = _build_similar_fleet(parts[0], StreamSnapshot(keys, states, start_buffers, np.zeros(0, np.int64)))
     merged._executor.n_missing_keys = n_missing_keys
     return merged

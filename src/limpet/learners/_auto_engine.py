@@ -261,13 +261,13 @@ class AutoEngine(Engine):
 
     def _start_model(self) -> None:
         if self.needs_model_selection:
-            points = self._buffered_points(self.buffer.start)
+            points = self.buffered_points(self.buffer.start)
             points = points[~np.isnan(points).all(axis=1)]
             self.set_n_components(select_n_components(self.model.covariance, points, self.seed))
         super()._start_model()
 
     def _init_theta(self, buffered: Vector, theta: Vector) -> None:
-        points = self._buffered_points(buffered)
+        points = self.buffered_points(buffered)
         with announce_compilation(self.title):
             init_auto(self.kernels.auto, points, theta[: self.kernels.auto.layout.size], self.seed)
             if theta is self.buffer.theta:
@@ -282,7 +282,7 @@ class AutoEngine(Engine):
         """Return a copy of the state, initialized before the start."""
         state = self._scoring_state()
         if not self.started:
-            self._learn_buffered(state, self._buffered_points(self._buffered_so_far()))
+            self._learn_buffered(state, self.buffered_points(self._buffered_so_far()))
         return state
 
     def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:

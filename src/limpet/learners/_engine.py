@@ -106,7 +106,7 @@ class Engine(ABC):
         header[N_BUFFERED] = started_marker(header[N_SEEN], header[N_INVALID], self.n_init)
         self.buffer.release_start_buffer()
 
-    def _buffered_points(self, buffered: Vector) -> Vector:
+    def buffered_points(self, buffered: Vector) -> Vector:
         """Return the buffered points, NaN where a coordinate is missing."""
         return np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
 
@@ -217,7 +217,7 @@ class PlainEngine(Engine):
 
     def _init_theta(self, buffered: Vector, theta: Vector) -> None:
         with announce_compilation(self.title):
-            self.functions.init(self._buffered_points(buffered), theta, self.hyper, self.seed)
+            self.functions.init(self.buffered_points(buffered), theta, self.hyper, self.seed)
 
     def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
         """Return −log f of each row and whether the threshold would reject it, without learning."""

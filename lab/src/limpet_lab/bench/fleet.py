@@ -16,8 +16,7 @@ import limpet
 from limpet._jit.simd import LANES
 from limpet._parallel import n_threads, parallel_for
 from limpet.fleet import Fleet
-from limpet.fleet._backends import ResultBuffer, SRABackend
-from limpet.fleet._schedule import PointSchedule
+from limpet.fleet._backends import PointSchedule, ResultBuffer, SRABackend
 from limpet_lab.bench._measurement import Figure, power_of_ten
 from limpet_lab.bench._timing import Job, best_times
 from limpet_lab.bench._workloads import SPARE, Kind, cycling_job, detector_kinds, plain
