@@ -114,7 +114,7 @@ def process_frame(
     variables = select_value_columns(table, values, [key] if time is None else [key, time])
     check_value_columns(list(variables), executor.feature_names, executor.width)
     names = executor.feature_names or tuple(variables)
-    columns = [prefix + name for name in (AUTO_RESULT_FIELDS if executor.is_auto else RESULT_FIELDS)]
+    columns = [prefix + name for name in (AUTO_RESULT_FIELDS if executor.learner.is_auto else RESULT_FIELDS)]
     if clash := [name for name in columns if name in table.columns]:
         requirement = f"must not lead to existing columns ({join_names(clash)})"
         raise invalid_param_error("prefix", requirement, prefix, "Choose another prefix.")

@@ -69,23 +69,15 @@ SORT_CHUNK_POINTS = 1 << 20  # points sorted by stream at a time, so that they a
 
 
 class FleetExecutor:
-    """Learn the points of a fleet, one call after the other.
-
-    Parameters
-    ----------
-    learner : Learner
-        Its parameters are those of all streams.
-    membership : Membership
-        The keys and their states.
-    """
+    """Learn the points of a fleet, one call after the other; all streams have the parameters of the learner."""
 
     def __init__(self, learner: Learner, membership: Membership) -> None:
         self.lock = threading.RLock()
         self.backend: FleetBackend | None = None
         self.feature_names: tuple[str, ...] | None = None
         self.n_missing_keys = 0
-        self._learner, self._membership = learner, membership
-        self._warnings = WarningOnce()
+        self.learner, self._membership = learner, membership
+        self.warnings = WarningOnce()
         self._n_rejected = 0  # points since the last search for locked out streams
         self._key_cache: KeyCache | None = None
         if membership.spill is not None and (width := membership.spill.width) is not None:
@@ -95,9 +87,9 @@ class FleetExecutor:
     def update(self, keys: Any, X: Any) -> Trace:
         """Learn one point per key; see `Fleet.update`."""
         with self.exclusive_call():
-            cached = (
-                self._key_cache if self._key_cache and self._key_cache.matches(keys, self._membership.version) else None
-            )
+            cached = self._key_cache
+            if cached and not cached.matches(keys, self._membership.version):
+                cached = None
             parsed_keys = cached.parsed_keys if cached else read_keys(keys)
             points, names = read_points(X, len(parsed_keys), self.width, self.feature_names)
             self.set_width(points.shape[1], names)
@@ -143,14 +135,12 @@ class FleetExecutor:
                 results.view(span).mark_invalid(missing)
             for start in range(0, len(rows), SORT_CHUNK_POINTS):
                 part = slice(span.start + start, min(span.start + start + SORT_CHUNK_POINTS, span.stop))
-                schedule = PointSchedule.from_rows(
-                    rows[start : start + SORT_CHUNK_POINTS], self._membership.key_index.n_rows
-                )
+                chunk = rows[start : start + SORT_CHUNK_POINTS]
+                schedule = PointSchedule.from_rows(chunk, self._membership.key_index.n_rows)
                 self._run(schedule, points[part], results.view(part))
         if keys is not None and 0 < len(points) <= SORT_CHUNK_POINTS and len(rows) == len(points):
-            self._key_cache = KeyCache.from_keys(
-                keys, parsed_keys, rows, np.flatnonzero(rows == NO_ROW), schedule, self._membership.version
-            )
+            missing_points, version = np.flatnonzero(rows == NO_ROW), self._membership.version
+            self._key_cache = KeyCache.from_keys(keys, parsed_keys, rows, missing_points, schedule, version)
         if order is None:
             return self._to_trace(results)
         trace = self._to_trace(results.restore_order(order))
@@ -166,9 +156,8 @@ class FleetExecutor:
             not_started = matrix.not_started(schedule.streams)
             pending, schedule = schedule.select(not_started), schedule.select(~not_started)
             slots = matrix.start_slots(pending.streams)
-            n_consumed, ready = backend.buffer_points(
-                matrix.states, matrix.start_buffers, slots, pending, points, results
-            )
+            arguments = (matrix.states, matrix.start_buffers, slots, pending, points, results)
+            n_consumed, ready = backend.buffer_points(*arguments)
             if ready.any():
                 backend.start(matrix.states, pending.streams[ready], matrix.start_buffers[slots[ready]])
                 matrix.release_start_slots(slots[ready])
@@ -182,12 +171,11 @@ class FleetExecutor:
     def _allocate_results(self, parsed_keys: IntKeys | StrKeys, points: Vector) -> ResultBuffer:
         """Allocate results. If the learner raises on invalid points, check all points first."""
         assert self.backend is not None
-        if self._learner.on_invalid == "raise":
+        if self.learner.on_invalid == "raise":
             self.backend.engine.raise_on_invalid(points)
             if (first_missing := parsed_keys.first_missing()) >= 0:
-                raise InvalidInputError(
-                    f"keys: must not be missing, got none in row {first_missing}. No row was learned."
-                )
+                message = f"keys: must not be missing, got none in row {first_missing}. No row was learned."
+                raise InvalidInputError(message)
         return ResultBuffer.allocate(len(points), self.backend.n_results)
 
     def _to_trace(self, results: ResultBuffer) -> Trace:
@@ -199,30 +187,18 @@ class FleetExecutor:
     def set_width(self, width: int, names: tuple[str, ...] | None) -> None:
         """Set the number of variables with the first points; later, check it."""
         if self.backend is None:
-            self.backend = backend_for(self._learner._make_engine(width))
+            self.backend = backend_for(self.learner._make_engine(width))
             self._membership.state_matrix = StateMatrix(self.backend.state_size, self.backend.n_init, width)
         elif width != self.backend.width:
-            raise invalid_param_error(
-                "X", f"must have {plural(self.backend.width, 'variable')}, as this fleet has", width
-            )
+            requirement = f"must have {plural(self.backend.width, 'variable')}, as this fleet has"
+            raise invalid_param_error("X", requirement, width)
         self.feature_names = self.feature_names or names
         self.backend.engine.names = self.feature_names
-
-    @property
-    def is_auto(self) -> bool:
-        """Whether the streams are automatic."""
-        return self._learner.is_auto
 
     @property
     def width(self) -> int | None:
         """The number of variables, None before the first points."""
         return None if self.backend is None else self.backend.width
-
-    # Warnings
-
-    def suppress_warning(self, code: str) -> None:
-        """Do not warn about this."""
-        self._warnings.issued_topics.add(code)
 
     def _warn_about(self, outcomes: npt.NDArray[np.int8], self_recovering: bool) -> None:
         """Warn once about invalid points and locked out streams. self_recovering streams are never locked out."""
@@ -237,11 +213,10 @@ class FleetExecutor:
                 n_rows=len(outcomes),
                 first_row=first,
             )
-        if not self_recovering and "locked_out" not in self._warnings.issued_topics:
+        if not self_recovering and "locked_out" not in self.warnings.issued_topics:
             self._n_rejected += int(np.count_nonzero(outcomes == OUTCOME_REJECTED))
-            if self._n_rejected >= max(
-                len(self._membership.key_index), LOCK_OUT_POINTS
-            ):  # keeps the cost per point low
+            n_between_searches = max(len(self._membership.key_index), LOCK_OUT_POINTS)  # keeps the cost per point low
+            if self._n_rejected >= n_between_searches:
                 self._n_rejected = 0
                 self._warn_about_lock_outs()
 
@@ -264,4 +239,4 @@ class FleetExecutor:
         depth = 1
         while (sys._getframe(depth).f_globals.get("__name__") or "").startswith("limpet."):
             depth += 1
-        self._warnings.warn_once(code, message, depth + 2, **fields)
+        self.warnings.warn_once(code, message, depth + 2, **fields)

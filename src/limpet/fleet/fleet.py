@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,18 +15,16 @@ from limpet import learners
 from limpet._validation import check_int
 from limpet.core.state import CONSECUTIVE_REJECTIONS, N_INVALID, N_REJECTED, N_SEEN, Vector
 from limpet.detection.alarm import Alarm
-from limpet.exceptions import InvalidInputError
-from limpet.fleet import serialization
+from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.fleet._dataframes import is_frame_iterable, process_frame
 from limpet.fleet._executor import FleetExecutor
 from limpet.fleet._key_index import NO_ROW, Integers, Key, normalize_key
 from limpet.fleet._key_input import read_keys
-from limpet.fleet._membership import Membership
+from limpet.fleet._membership import Membership, StreamSnapshot
 from limpet.fleet._spill import Spill
-from limpet.fleet.serialization import read_fleet
-from limpet.learners.base import Learner
+from limpet.learners.base import Learner, learner_from_config
 from limpet.learners.results import Trace
-from limpet.learners.serialization import BytesLike, atomic_write, read_header
+from limpet.learners.serialization import BytesLike, atomic_write, pack_container, read_header
 
 
 def check_learner(learner: Any) -> None:
@@ -157,7 +157,7 @@ class Fleet:
 
     def suppress_warning(self, code: str) -> None:
         """Suppress warnings with this code: "invalid" or "locked_out"."""
-        self._executor.suppress_warning(code)
+        self._executor.warnings.issued_topics.add(code)
 
     def config(self) -> dict[str, Any]:
         """Return learner, max_keys, spill, width and feature_names. The latter two are None before the first points."""
@@ -271,7 +271,7 @@ class Fleet:
     @property
     def is_auto(self) -> bool:
         """Whether the streams are automatic, as those of `Detector`."""
-        return self._executor.is_auto
+        return self.learner.is_auto
 
     @property
     def n_missing_keys(self) -> int:
@@ -298,12 +298,12 @@ class Fleet:
     def to_bytes(self) -> bytes:
         """Return the fleet as bytes; `limpet.from_bytes` restores it."""
         with self._executor.lock:
-            return b"".join(serialization.iter_chunks(self))
+            return b"".join(iter_chunks(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fleet, with spilled streams, atomically to a file. `limpet.load` reads it."""
         with self._executor.lock:
-            atomic_write(path, serialization.iter_chunks(self))
+            atomic_write(path, iter_chunks(self))
 
     def close(self) -> None:
         """Close the file of spilled streams, so that another fleet can use it."""
@@ -315,14 +315,75 @@ class Fleet:
             raise InvalidInputError(
                 "spill: a fleet with a spill file cannot be copied or pickled. Save it, and load it with another file."
             )
-        return serialization.fleet_from_bytes, (self.to_bytes(),)
+        return fleet_from_bytes, (self.to_bytes(),)
 
     def __repr__(self) -> str:
         limit = f", max_keys={self.max_keys}" if self.max_keys else ""
         return f"Fleet({self.learner!r}{limit}): {len(self)} streams"
 
 
-# Fleets and learners from bytes and files
+# Fleets as bytes and files, in the container of `limpet.learners.serialization`:
+#
+#     header (parameters of the learner, number of streams, …) | states | start buffers | last seen | keys
+#
+# Keys are integers of 8 bytes, or strings as a JSON list.
+
+
+def iter_chunks(fleet: Fleet) -> Iterator[BytesLike]:
+    """Yield the parts of a serialized fleet."""
+    streams = fleet._membership.all_streams()
+    has_str_keys = any(isinstance(key, str) for key in streams.keys[:1])
+    keys = json.dumps(streams.keys).encode() if has_str_keys else np.array(streams.keys, "<i8").tobytes()
+    header: dict[str, Any] = fleet.learner._config(fleet._executor.width, fleet._executor.feature_names)
+    header["fleet"] = {
+        "streams": len(streams.keys),
+        "state_size": streams.states.shape[1],
+        "not_started": len(streams.start_buffers),
+        "has_str_keys": has_str_keys,
+        "max_keys": fleet.max_keys,
+        "spills": fleet._membership.spill is not None,
+        "n_missing_keys": fleet.n_missing_keys,
+    }
+    arrays = (streams.states, streams.start_buffers, streams.last_seen)
+    yield from pack_container(
+        header, (*(np.ascontiguousarray(array).data.cast("B") for array in arrays if array.size), keys)
+    )
+
+
+def read_fleet(header: dict[str, Any], body: memoryview, spill: str | os.PathLike[str] | None) -> Fleet:
+    """Restore a fleet from header and body."""
+    section = header["fleet"]
+    n, max_keys = section["streams"], section["max_keys"]
+    if section["spills"] and spill is None:
+        raise InvalidInputError(
+            f"spill: required for a fleet that spills all but {max_keys} streams, got None. Pass spill=FILE."
+        )
+    fleet = Fleet(learner_from_config(header), max_keys=max_keys, spill=spill)
+    fleet._executor.n_missing_keys = section["n_missing_keys"]
+    if header["width"] is None:
+        return fleet
+    fleet._executor.set_width(header["width"], tuple(header["names"]) if header["names"] else None)
+    matrix = fleet._membership.state_matrix
+    if matrix.states.shape[1] != section["state_size"]:
+        raise CheckpointError(f"state_size: must be {matrix.states.shape[1]}, got {section['state_size']}.")
+    shapes = (
+        (n, section["state_size"]),
+        (section["not_started"], *matrix.start_buffers.shape[1:]),
+        (n if max_keys is not None else 0,),
+    )
+    arrays, offset = [], 0
+    for shape, dtype in zip(shapes, ("<f8", "<f8", "<i8"), strict=True):
+        count = math.prod(shape)
+        arrays.append(np.frombuffer(body, dtype, count, offset).reshape(shape))
+        offset += 8 * count
+    keys = json.loads(bytes(body[offset:])) if section["has_str_keys"] else np.frombuffer(body[offset:], "<i8").tolist()
+    fleet._membership.restore(StreamSnapshot(keys, *arrays))
+    return fleet
+
+
+def fleet_from_bytes(data: bytes) -> Fleet:
+    """Restore a fleet from the bytes of `Fleet.to_bytes`."""
+    return read_fleet(*read_header(bytearray(data)), None)
 
 
 def from_bytes(data: BytesLike, spill: str | os.PathLike[str] | None = None) -> Learner | Fleet:

@@ -16,8 +16,8 @@ import numpy as np
 from limpet._format import join_names
 from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.fleet import Fleet
+from limpet.fleet.fleet import fleet_from_bytes
 from limpet.fleet.partition import concat, split
-from limpet.fleet.serialization import fleet_from_bytes
 from limpet.spark.checkpoint import (
     METADATA_DIR,
     PartitionBytes,

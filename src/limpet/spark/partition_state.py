@@ -13,7 +13,7 @@ from limpet.core.state import Vector
 from limpet.exceptions import CheckpointError
 from limpet.fleet import Fleet
 from limpet.fleet._key_index import Flags, Integers, IntKeys, Key, StrKeys
-from limpet.fleet.serialization import read_fleet
+from limpet.fleet.fleet import read_fleet
 from limpet.learners.input import LabelledArray
 from limpet.learners.results import Trace, concatenate
 from limpet.learners.serialization import read_header

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from limpet.exceptions import InvalidInputError
 from limpet.fleet import Fleet
+from limpet.fleet.fleet import fleet_from_bytes
 from limpet.fleet.partition import concat
-from limpet.fleet.serialization import fleet_from_bytes
 from limpet.learners.base import Learner
 from limpet.spark.checkpoint import open_checkpoint
 from limpet.spark.job_spec import JobSpec
