@@ -23,7 +23,7 @@ from limpet.core.state import Vector
 from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, InvalidTypeError, LimpetWarning
 from limpet.learners import Detector, Learner
-from limpet.learners._fast_path import FastPath
+from limpet.learners._engine import FastPath
 from limpet.learners.input import LabelledArray
 
 with optional_import("limpet.adapters.river", "river"):

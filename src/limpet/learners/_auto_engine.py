@@ -40,8 +40,7 @@ from limpet.core.threshold import gamma_for_rate
 from limpet.detection import ChangeReport, log_threshold
 from limpet.detection.alarm import Alarm
 from limpet.detection.anomaly_detector import min_anomaly_distance
-from limpet.learners._engine import Engine
-from limpet.learners._fast_path import FastPath
+from limpet.learners._engine import Engine, FastPath
 from limpet.learners.results import AutoStep, Step, Trace
 from limpet.models.mixture import GaussianMixture
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
+from struct import Struct
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from limpet._jit.compile import announce_compilation, unchecked_entry_point
 from limpet.core.algorithm import (
@@ -22,9 +25,44 @@ from limpet.core.start_buffer import buffer_point, n_values_buffered, n_values_r
 from limpet.core.state import HEADER_SIZE, MISSING_SENTINEL, N_BUFFERED, N_INVALID, N_SEEN, StreamBuffer, Vector
 from limpet.core.step_sizes import StepSize
 from limpet.exceptions import InvalidInputError, NotFittedError
-from limpet.learners._fast_path import FastPath
 from limpet.learners.results import InvalidStep, RejectedStep, Step, Trace
 from limpet.models.base import Model
+
+BoundCall = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class FastPath:
+    """The memory of one point, and compiled calls on it, for adapters that call a learner in a tight loop.
+
+    Making a `Step` and inspecting the type of a point cost more than the kernel. Here the caller writes numbers to the
+    memory that the compiled code reads, and reads its results from memory.
+    """
+
+    __slots__ = ("learn", "log_evidence_margin", "outcome", "score", "score_only", "write_point")
+
+    def __init__(
+        self,
+        row: Vector,
+        score: Vector,
+        outcome: npt.NDArray[np.int8],
+        learn: BoundCall,
+        score_only: BoundCall,
+        log_evidence_margin: BoundCall | None = None,
+    ) -> None:
+        # `write_point(*numbers)` sets the point, one number per variable; anything else is an error of `struct`
+        self.write_point: Callable[..., None] = partial(Struct(f"={row.size}d").pack_into, row.data.cast("B"), 0)
+        self.learn = bind_entry_point(learn)  # unless outcome[0] is 0 then, call `handle_outcome` of the learner
+        self.score_only = bind_entry_point(score_only)  # sets score[0], and for a Detector the p-value score[1]
+        self.score, self.outcome = score.data, outcome.data
+        self.log_evidence_margin: Callable[[], float] = (  # `Detector.change_evidence` after the last point
+            (lambda: -math.inf) if log_evidence_margin is None else bind_entry_point(log_evidence_margin)
+        )
+
+
+def bind_entry_point(call: BoundCall) -> Callable[[], Any]:
+    """Compile an entry point for its arguments and bind them."""
+    entry, arguments = call
+    return partial(unchecked_entry_point(entry, *arguments), *arguments)
 
 
 class Engine(ABC):
@@ -33,20 +71,14 @@ class Engine(ABC):
     count_missing: Callable[[Vector], int]
     first_invalid: Callable[[Vector], int]
 
-    self_recovering: bool = False
-    """Whether it recovers from a lock-out automatically."""
-
-    needs_model_selection: bool = False
-    """Whether the number of components has not been selected yet."""
-
-    buffers_missing: bool = False
-    """Whether invalid rows are buffered as well, because time passes with them."""
+    self_recovering: bool = False  # whether it recovers from a lock-out automatically
+    needs_model_selection: bool = False  # whether the number of components has not been selected yet
+    buffers_missing: bool = False  # whether invalid rows are buffered as well, because time passes with them
 
     def __init__(self, model: Model, width: int, title: str, buffer: StreamBuffer, seed: int) -> None:
         self.model, self.width, self.title, self.buffer, self.seed = model, width, title, buffer, seed
         self.n_init = len(buffer.start)
-        self.names: tuple[str, ...] | None = None
-        """Names of the variables, if the data have any."""
+        self.names: tuple[str, ...] | None = None  # of the variables, if the data have any
 
     @abstractmethod
     def process(self, rows: Vector, record: str | None = None) -> Trace:
@@ -58,10 +90,7 @@ class Engine(ABC):
 
     @abstractmethod
     def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
-        """Return what `process` would for each row if it came next, without learning; changes are not reported.
-
-        `far`: another false-alarm rate, where one exists. `independent`: score each row as if nothing were known of the
-        rows before it."""
+        """Return what `process` would for each row if it came next, without learning; see `Learner.score_only`."""
 
     @abstractmethod
     def score(self, rows: Vector) -> Vector:
@@ -100,7 +129,6 @@ class Engine(ABC):
         return OUTCOME_INVALID if n_missing < 0 else OUTCOME_BUFFERED
 
     def _start_model(self) -> None:
-        """Initialize the model from the buffered points."""
         self._init_theta(self.buffer.start, self.buffer.theta)
         header = self.buffer.header
         header[N_BUFFERED] = started_marker(header[N_SEEN], header[N_INVALID], self.n_init)
@@ -133,7 +161,6 @@ class Engine(ABC):
         return state
 
     def raise_on_invalid(self, rows: Vector) -> None:
-        """Raise InvalidInputError if a row is invalid."""
         with announce_compilation(self.title):
             first = self.first_invalid(rows)
         if first >= 0:
@@ -146,6 +173,9 @@ class Engine(ABC):
         """Return the indexes of the variables with too few values among the buffered points."""
         buffered, required = int(self.buffer.header[N_BUFFERED]), n_values_required(self.buffer.header, self.n_init)
         return [j for j in range(self.width) if n_values_buffered(self.buffer.start, buffered, j) < required]
+
+
+STEP_CLASSES: dict[int, type[Step]] = {OUTCOME_INVALID: InvalidStep, OUTCOME_REJECTED: RejectedStep}
 
 
 class PlainEngine(Engine):
@@ -165,17 +195,15 @@ class PlainEngine(Engine):
     ) -> None:
         self.functions = model.kernels(width)
         if self.functions.width != width:
-            raise InvalidInputError(
-                f"x: must have {self.functions.width} numbers for {type(model).__name__}, got {width}"
-            )
+            required = f"{self.functions.width} numbers for {type(model).__name__}"
+            raise InvalidInputError(f"x: must have {required}, got {width}")
         if norm not in self.functions.norms:
             known = ", ".join(self.functions.norms)
             raise InvalidInputError(f"norm: must be one of {known} for {type(model).__name__}, got {norm!r}")
         step = np.zeros(HYPERPARAMETERS - STEP_PARAMETERS)
         if len(step_size.parameters) > len(step):
-            raise InvalidInputError(
-                f"step_size: must have at most {len(step)} parameters, got {type(step_size).__name__}"
-            )
+            given = type(step_size).__name__
+            raise InvalidInputError(f"step_size: must have at most {len(step)} parameters, got {given}")
         step[: len(step_size.parameters)] = step_size.parameters
         self.hyper = model.hyperparameters(width)
         settings = np.concatenate([[gamma * gamma, warmup, patience], step, self.hyper])
@@ -184,35 +212,23 @@ class PlainEngine(Engine):
         buffer = StreamBuffer(settings, self.kernels.work_size, self.functions.layout.size, (int(n_init), width))
         title = f"{type(model).__name__} ({width} variable{'s' * (width > 1)}, norm {norm})"
         super().__init__(model, width, title, buffer, seed)
-        self.count_missing = self.kernels.count_missing
-        self.first_invalid = self.kernels.first_invalid
+        self.count_missing, self.first_invalid = self.kernels.count_missing, self.kernels.first_invalid
 
     def process(self, rows: Vector, record: str | None = None) -> Trace:
-        """Learn row by row; `record` names the estimate to keep after each row."""
         buffer, shape = self.buffer, self.functions.estimate_shape
         scores, outcomes = np.empty(len(rows)), np.empty(len(rows), np.int8)
         estimates = np.empty((len(rows) if record else 0, math.prod(shape)))
         first = 0
         while first < len(rows) and not self.started:
-            scores[first], outcomes[first], estimates[first : first + 1] = (
-                math.nan,
-                self._buffer_point(rows[first]),
-                math.nan,
-            )
+            outcomes[first] = self._buffer_point(rows[first])
+            scores[first], estimates[first : first + 1] = math.nan, math.nan
             if record and self.started:
                 self.functions.estimate(buffer.theta, self.hyper, buffer.work, estimates[first])
             first += 1
         if first < len(rows):
-            arguments = (
-                rows[first:],
-                buffer.settings,
-                buffer.work,
-                scores[first:],
-                outcomes[first:],
-                estimates[first:],
-            )
+            results = (scores[first:], outcomes[first:], estimates[first:])
             with announce_compilation(self.title):
-                self.kernels.run(buffer.state, *arguments)
+                self.kernels.run(buffer.state, rows[first:], buffer.settings, buffer.work, *results)
         return Trace(scores, outcomes, {record: estimates.reshape(-1, *shape)} if record else {})
 
     def _init_theta(self, buffered: Vector, theta: Vector) -> None:
@@ -220,7 +236,6 @@ class PlainEngine(Engine):
             self.functions.init(self.buffered_points(buffered), theta, self.hyper, self.seed)
 
     def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
-        """Return −log f of each row and whether the threshold would reject it, without learning."""
         scores, outcomes = np.empty(len(rows)), np.empty(len(rows), np.int8)
         state, settings, work = self._scoring_state(), self.buffer.settings, self.buffer.work.copy()
         with announce_compilation(self.title):
@@ -228,40 +243,26 @@ class PlainEngine(Engine):
         return Trace(scores, outcomes)
 
     def score(self, rows: Vector) -> Vector:
-        """Return −log f of each row, without learning."""
         return self.score_only(rows).score
 
     def fast_path(self) -> FastPath:
-        """Return the fast path."""
         buffer, row, score, outcome = self.buffer, np.zeros((1, self.width)), np.zeros(1), np.zeros(1, np.int8)
         arguments = (buffer.state, row, buffer.settings, buffer.work, score, outcome)
+        learn = (self.kernels.run, (*arguments, np.zeros((0, 0))))
         with announce_compilation(self.title):
-            return FastPath(
-                row,
-                score,
-                outcome,
-                (self.kernels.run, (*arguments, np.zeros((0, 0)))),
-                (self.kernels.score_rows, arguments),
-            )
+            return FastPath(row, score, outcome, learn, (self.kernels.score_rows, arguments))
 
     def estimate(self, name: str) -> Any:
-        """Return an estimate by name, in the units of the data."""
         return self.model.estimate(name, self.theta(), self.width)
 
     def health_message(self) -> str | None:
-        """Return the model's warning about the state, None if everything is in order."""
         return self.model.health_message(self.buffer.theta, self.width) if self.started else None
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
-        """Return the compiled update."""
         example: Any = 0.0 if self.width == 1 else np.zeros(self.width)
         with announce_compilation(self.title):
             return unchecked_entry_point(self.kernels.update, self.buffer.vector, example)
 
     def result_of_last_update(self) -> tuple[int, Step]:
-        """Return the outcome and the step of the last point of the compiled update."""
         outcome, score = int(self.buffer.work[-2]), float(self.buffer.work[-1])
-        step_class = (
-            InvalidStep if outcome == OUTCOME_INVALID else RejectedStep if outcome == OUTCOME_REJECTED else Step
-        )
-        return outcome, step_class(score)
+        return outcome, STEP_CLASSES.get(outcome, Step)(score)

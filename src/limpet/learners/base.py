@@ -19,8 +19,7 @@ from limpet.detection.alarm import Alarm
 from limpet.exceptions import CheckpointError, InvalidInputError, NotFittedError
 from limpet.learners import serialization
 from limpet.learners._diagnostics import WarningOnce
-from limpet.learners._engine import Engine
-from limpet.learners._fast_path import FastPath
+from limpet.learners._engine import Engine, FastPath
 from limpet.learners.input import Names, is_point, read_point, read_rows
 from limpet.learners.results import Step, Trace, new_object
 from limpet.learners.serialization import Serializable, from_json
