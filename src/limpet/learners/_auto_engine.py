@@ -1,4 +1,4 @@
-"""Execution engine of `Detector`: kernels, changes, re-initializations."""
+"""Engine of `Detector`: kernels, changes, re-initializations."""
 
 from __future__ import annotations
 
@@ -86,21 +86,14 @@ class AutoEngine(Engine):
         K = int(model.n_components)
         self.kernels = make_auto_stream_kernels(model.covariance, K, width, self.lags, self.season, self.profile)
         self.layout = self.kernels.layout
-        options_text = "".join(
-            f", {name}={value}" for name, value in (("lags", self.lags), ("season", self.season)) if value
-        )
+        options = {"lags": self.lags, "season": self.season}
+        options_text = "".join(f", {name}={value}" for name, value in options.items() if value)
         self.title = f"Detector with {plural(K, 'component')} ({plural(width, 'variable')}{options_text})"
         self.K, self.width = K, width
-        return StreamBuffer(
-            self._make_settings(self.far),
-            self.kernels.work_size,
-            self.layout.size,
-            (int(n_init), width),
-            self.profile.dtype,
-        )
+        settings, start_shape = self._make_settings(self.far), (int(n_init), width)
+        return StreamBuffer(settings, self.kernels.work_size, self.layout.size, start_shape, self.profile.dtype)
 
     def _make_settings(self, far: float) -> Vector:
-        """Return the settings of the kernels for a false-alarm rate."""
         gamma = gamma_for_rate(SINGLE_REJECTION_RATE if self.K == 1 else MIXTURE_REJECTION_RATE, self.width)
         core_gamma = gamma_for_rate(CORE_REJECTION_RATE, self.width)
         min_distance = min_anomaly_distance(far, self.width)
@@ -114,7 +107,6 @@ class AutoEngine(Engine):
         self.buffer.header[:], self.buffer.start[:] = previous.header, previous.start
 
     def process(self, rows: Vector, record: str | None = None) -> Trace:
-        """Process rows in order; `record` names the estimate to store after each row."""
         n, first_row, done = len(rows), int(self.buffer.header[N_SEEN]), 0
         results, outcomes = np.empty((n, N_RESULTS)), np.empty(n, np.int8)
         alarms: list[Alarm] = []
@@ -128,19 +120,10 @@ class AutoEngine(Engine):
         if record and done > 0 and self.started:
             estimates[done - 1] = self.estimate("means").reshape(-1)
         while done < n:
-            arguments = (
-                rows[done:],
-                buffer.settings,
-                buffer.work,
-                results[done:],
-                outcomes[done:],
-                estimates[done:],
-                False,
-            )
+            outputs = (results[done:], outcomes[done:], estimates[done:])
             with announce_compilation(self.title):
-                done += self.kernels.run(buffer.state, *arguments)
-            change = self._handle_event(int(outcomes[done - 1]))
-            if change:
+                done += self.kernels.run(buffer.state, rows[done:], buffer.settings, buffer.work, *outputs, False)
+            if change := self._handle_event(int(outcomes[done - 1])):
                 alarms.append(change)
             if record and outcomes[done - 1] & OUTCOME_NEEDS_REINIT:
                 estimates[done - 1] = self.estimate("means").reshape(-1)
@@ -156,40 +139,33 @@ class AutoEngine(Engine):
         )
 
     def _handle_event(self, outcome: int) -> Alarm | None:
-        """Handle what kernels leave to Python; return the alarm of a change."""
+        """Handle what the kernels leave to Python; return the alarm of a change."""
         if outcome & OUTCOME_NEEDS_REINIT:
             self._reinitialize()
-        if outcome & OUTCOME_CHANGE:
-            detector_state = self.layout.view(self.buffer.theta, "change_detector")
-            row = int(self.buffer.header[N_SEEN]) - 1
-            change = self.kernels.detector.describe_change(detector_state)
-            self._reset_residual_model()
-            if self.profile.is_full:
-                ratio = (
-                    change.spread_ratio
-                    if change.kind in ("wider", "narrower") and 0.0 < change.spread_ratio < math.inf
-                    else 1.0
-                )
-                reset_after_change(
-                    self.layout.view(self.buffer.theta, "residual_autocorrelation"), change.variable, ratio
-                )
-            return self._with_variable_names(alarm_from_change(change, row))
-        return None
+        if not outcome & OUTCOME_CHANGE:
+            return None
+        layout, theta, row = self.layout, self.buffer.theta, int(self.buffer.header[N_SEEN]) - 1
+        change = self.kernels.detector.describe_change(layout.view(theta, "change_detector"))
+        self._reset_residual_model()
+        if self.profile.is_full:
+            has_ratio = change.kind in ("wider", "narrower") and 0.0 < change.spread_ratio < math.inf
+            ratio = change.spread_ratio if has_ratio else 1.0
+            reset_after_change(layout.view(theta, "residual_autocorrelation"), change.variable, ratio)
+        return self._with_variable_names(alarm_from_change(change, row))
 
     def _reset_residual_model(self) -> None:
         """Reset the residual model after a change; keep φ."""
-        layout, theta = self.layout, self.buffer.theta
         if not self.profile.is_full:
             return
+        layout, theta = self.layout, self.buffer.theta
         if self.lags:
             layout.view(theta, "clock")[2] = 0.0
             return
         weights, means = self._standardized_estimate(theta, "weights"), self._standardized_estimate(theta, "means")
         center, spread = (weights[:, None] * means).sum(axis=0), np.zeros(self.width)
         for share, expert in zip(layout.view(theta, "trust"), layout.view(theta, "experts"), strict=True):
-            for weight, component in zip(
-                share * expert[: len(weights)], expert[len(weights) :].reshape(len(weights), -1), strict=True
-            ):
+            components = expert[len(weights) :].reshape(len(weights), -1)
+            for weight, component in zip(share * expert[: len(weights)], components, strict=True):
                 self.kernels.auto.component.add_variances(component, 0, self.width, spread, weight)
                 spread += weight * (component[: self.width] - center) ** 2
         reset_ar1(layout.view(theta, "ar1"), center, spread)
@@ -210,12 +186,9 @@ class AutoEngine(Engine):
 
     def _with_variable_names(self, alarm: Alarm) -> Alarm:
         """Return the alarm with names of variables instead of indices, if there are any."""
-        names = self.names
-        return (
-            alarm
-            if names is None
-            else dataclasses.replace(alarm, variables=tuple(names[int(i)] for i in alarm.variables))
-        )
+        if self.names is None:
+            return alarm
+        return dataclasses.replace(alarm, variables=tuple(self.names[int(i)] for i in alarm.variables))
 
     def _reinitialize(self) -> None:
         """Re-initialize all experts from the latest points if these are a new regime."""
@@ -232,16 +205,15 @@ class AutoEngine(Engine):
         reinitialization.impute_missing(points, best_expert[K : K + d], deviation)
         if K == 1 and not reinitialization.is_stable_regime(layout, theta, points, deviation):
             return
-        core_estimate = layout.view(theta, "value_scorer")[: len(best_expert)].astype(
-            np.float64
-        )  # slow: the components before the change
+        # slow: the components before the change
+        core_estimate = layout.view(theta, "value_scorer")[: len(best_expert)].astype(np.float64)
         fit = match_component_order(auto.component, core_estimate, fit_robust_mixture(auto, points, self.seed), K, d)
         if K == 1:
             fit[1 + d :] = 0.5 * (fit[1 + d :] + best_expert[1 + d :])
-        elif not reinitialization.improves_likelihood(
-            auto.score_under_fit(best_expert, points)[0], auto.score_under_fit(fit, points)[0]
-        ):
-            return
+        else:
+            scores, fit_scores = (auto.score_under_fit(estimate, points)[0] for estimate in (best_expert, fit))
+            if not reinitialization.improves_likelihood(scores, fit_scores):
+                return
         if self.profile.is_float32:
             self._recenter(fit)
         experts[:], trust[:] = fit, 1.0 / len(experts)
@@ -277,18 +249,13 @@ class AutoEngine(Engine):
         no_output = (np.empty((1, N_RESULTS)), np.empty(0, np.int8), np.empty((0, 0)))
         self.kernels.run(state, points, self.buffer.settings, self.buffer.work, *no_output, True)
 
-    def _assessment_state(self) -> Vector:
-        """Return a copy of the state, initialized before the start."""
-        state = self._scoring_state()
-        if not self.started:
-            self._learn_buffered(state, self.buffered_points(self._buffered_so_far()))
-        return state
-
     def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
         """Score each row as the next one, without learning: score, p-value and outcome."""
         if independent and self.lags:
             raise invalid_param_error("independent", "must be False with lags or a season", independent)
-        state, work = self._assessment_state(), self.buffer.work.copy()  # a copy: several threads may score
+        state, work = self._scoring_state(), self.buffer.work.copy()  # copies: several threads may score
+        if not self.started:
+            self._learn_buffered(state, self.buffered_points(self._buffered_so_far()))
         settings = self.buffer.settings if far is None else self._make_settings(far)
         score_rows = self.kernels.score_isolated if independent else self.kernels.score
         scores, p_values, outcomes = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows), np.int8)
@@ -298,7 +265,6 @@ class AutoEngine(Engine):
         return Trace(scores, outcomes, auto_scores=(np.full(len(rows), math.nan), p_values))
 
     def score(self, rows: Vector) -> Vector:
-        """Return the score of each row as the next one, without learning."""
         scores, buffer = np.empty(len(rows)), self.buffer
         state, work = self._scoring_state(), buffer.work.copy()
         with announce_compilation(self.title):
@@ -313,30 +279,13 @@ class AutoEngine(Engine):
             return float(self.kernels.log_evidence_margin(self.buffer.state, self.buffer.settings))
 
     def fast_path(self) -> FastPath:
-        """Return functions for single points in a fixed buffer."""
-        buffer, row = self.buffer, self._row
-        score_and_p_value = np.zeros(2)  # score, p-value
-        update_call = (
-            buffer.state,
-            row,
-            buffer.settings,
-            buffer.work,
-            self._results,
-            self._outcomes,
-            np.zeros((0, 0)),
-            False,
-        )
-        score_only = (buffer.state, row, buffer.settings, buffer.work, score_and_p_value[:1], score_and_p_value[1:])
-        log_evidence_margin = (self.kernels.log_evidence_margin, (buffer.state, buffer.settings))
+        buffer, kernels, score_and_p_value = self.buffer, self.kernels, np.zeros(2)
+        inputs = (buffer.state, self._row, buffer.settings, buffer.work)
+        learn = (kernels.run, (*inputs, self._results, self._outcomes, np.zeros((0, 0)), False))
+        score_only = (kernels.score, (*inputs, score_and_p_value[:1], score_and_p_value[1:]))
+        log_evidence_margin = (kernels.log_evidence_margin, (buffer.state, buffer.settings))
         with announce_compilation(self.title):
-            return FastPath(
-                row,
-                score_and_p_value,
-                self._outcomes,
-                (self.kernels.run, update_call),
-                (self.kernels.score, score_only),
-                log_evidence_margin,
-            )
+            return FastPath(self._row, score_and_p_value, self._outcomes, learn, score_only, log_evidence_margin)
 
     def estimate(self, name: str) -> Vector:
         """Return `weights`, `means` or `covariances`, averaged over experts."""
@@ -366,18 +315,13 @@ class AutoEngine(Engine):
         return np.asarray(np.einsum("ek,ekij->kij", shares / weights, values + off[..., :, None] * off[..., None, :]))
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
-        """Return the fast path for one point: `run` on a fixed row."""
         row, buffer = self._row, self.buffer
         arguments = (row, buffer.settings, buffer.work, self._results, self._outcomes, np.empty((0, 0)), False)
         with announce_compilation(self.title):
             run = unchecked_entry_point(self.kernels.run, buffer.state, *arguments)
 
-        state, outcomes, first_invalid, is_multivariate = (
-            buffer.state,
-            self._outcomes,
-            self.first_invalid,
-            self.width > 1,
-        )
+        state, outcomes = buffer.state, self._outcomes
+        first_invalid, is_multivariate = self.first_invalid, self.width > 1
 
         def update(vector: Vector, y: Any) -> float:
             row[0] = y
@@ -390,30 +334,18 @@ class AutoEngine(Engine):
         return update
 
     def result_of_last_update(self) -> tuple[int, Step]:
-        """Return outcome and `Step` of the last point of the compiled update."""
         outcome, results = int(self._outcomes[0]), self._results[0].tolist()
+        scores = (results[SCORE], results[CHANGE_SCORE], results[P_VALUE])
         if outcome <= OUTCOME_REJECTED:  # the most common case
-            return outcome, AutoStep(
-                results[SCORE], results[CHANGE_SCORE], results[P_VALUE], outcome == OUTCOME_REJECTED
-            )
-        return outcome, self._step_from_result(outcome, results)
-
-    def _step_from_result(self, outcome: int, results: list[float]) -> Step:
+            return outcome, AutoStep(*scores, outcome == OUTCOME_REJECTED)
         if outcome == OUTCOME_INVALID:
-            return AutoStep(math.nan, math.nan, math.nan, invalid=True)
+            return outcome, AutoStep(math.nan, math.nan, math.nan, invalid=True)
         change = self._handle_event(outcome)
         alarms = [change] if change else []
         if outcome & OUTCOME_ANOMALY:
             alarms += self._anomaly(results, int(self.buffer.header[N_SEEN]) - 1)
-        return AutoStep(
-            results[SCORE],
-            results[CHANGE_SCORE],
-            results[P_VALUE],
-            rejected=bool(outcome & OUTCOME_REJECTED),
-            anomaly=bool(outcome & OUTCOME_ANOMALY),
-            change=bool(outcome & OUTCOME_CHANGE),
-            alarms=tuple(alarms),
-        )
+        flags = (bool(outcome & flag) for flag in (OUTCOME_REJECTED, OUTCOME_ANOMALY, OUTCOME_CHANGE))
+        return outcome, AutoStep(*scores, *flags, alarms=tuple(alarms))
 
 
 def alarm_from_change(change: ChangeReport, row: int) -> Alarm:

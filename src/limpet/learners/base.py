@@ -54,9 +54,7 @@ class Learner(Serializable):
     """
 
     registry: ClassVar[Registry[Learner]] = Registry("learner")
-    constraints: ClassVar[dict[str, Constraint]]
-    """What each parameter must be, by name."""
-
+    constraints: ClassVar[dict[str, Constraint]]  # what each parameter must be, by name
     settable_params: ClassVar[tuple[str, ...]] = ("on_invalid",)
 
     is_auto: ClassVar[bool] = False
@@ -77,10 +75,9 @@ class Learner(Serializable):
         self._buffer: Vector = np.zeros(0)
         self._update_number: UpdateFunction = _no_fast_path
         self._update_vector: UpdateFunction = _no_fast_path
-        if n_init < model.min_init_points:
-            self._warnings.warn_once(
-                "few", f"n_init: {n_init} points are few for this model. Use n_init={model.min_init_points} or more"
-            )
+        if n_init < (few := model.min_init_points):
+            message = f"n_init: {n_init} points are few for this model. Use n_init={few} or more"
+            self._warnings.warn_once("few", message)
 
     @abstractmethod
     def _effective_gamma(self, width: int) -> float:
@@ -111,11 +108,9 @@ class Learner(Serializable):
             step = new_object(Step)  # Step(score), without the call
             step.score = score
             return step
-        return (
-            self._finish_update(x)
-            if compiled is not _no_fast_path
-            else self._update_via_process(self._read_point(x, y))
-        )
+        if compiled is not _no_fast_path:
+            return self._finish_update(x)
+        return self._update_via_process(self._read_point(x, y))
 
     def _compiled_update_for(self, x: Any, y: float | None) -> tuple[UpdateFunction, Any]:
         """Return the compiled update for this point and the point in the form it takes."""
@@ -151,9 +146,10 @@ class Learner(Serializable):
         has_no_compiled_update = self._update_number is _no_fast_path and self._update_vector is _no_fast_path
         if engine.started and has_no_compiled_update and len(engine.buffer.vector):
             self._buffer, compiled = engine.buffer.vector, engine.compiled_update()
-            self._update_number, self._update_vector = (
-                (compiled, _no_fast_path) if engine.width == 1 else (_no_fast_path, compiled)
-            )
+            if engine.width == 1:
+                self._update_number = compiled
+            else:
+                self._update_vector = compiled
         self._warnings.check_unobserved(engine, depth=5)
         return trace.step(0)
 
@@ -162,9 +158,8 @@ class Learner(Serializable):
         if not self.started:
             raise NotFittedError("the model has not started: fast_path requires a started model")
         if not len(self._buffer):
-            raise InvalidInputError(
-                "a stream of a fleet has no fast path: its place in memory may change. Use Fleet.update"
-            )
+            message = "a stream of a fleet has no fast path: its place in memory may change. Use Fleet.update"
+            raise InvalidInputError(message)
         return self._require_engine.fast_path()
 
     def handle_outcome(self, outcome: int) -> tuple[Alarm, ...]:
@@ -192,10 +187,8 @@ class Learner(Serializable):
         -------
         Trace
         """
-        if record not in (None, self.model.recordable):
-            raise InvalidInputError(
-                f"record: must be {self.model.recordable!r} for {type(self.model).__name__}, got {record!r}"
-            )
+        if record not in (None, recordable := self.model.recordable):
+            raise InvalidInputError(f"record: must be {recordable!r} for {type(self.model).__name__}, got {record!r}")
         trace = self._process(self._read_rows(X, y), record)
         if self._engine is not None:
             self._warnings.check_batch(self._engine, trace)
@@ -245,7 +238,6 @@ class Learner(Serializable):
     # The state
 
     def _set_engine(self, engine: Engine) -> None:
-        """Set the engine; from now on points have its width."""
         self._engine, self._buffer = engine, engine.buffer.vector
 
     @property
@@ -309,10 +301,7 @@ class Learner(Serializable):
 
         For a regression, return −log f(y | x; θ). The Detector has a different score, from several estimates.
         """
-        engine, single = self._require_engine, is_point(x, self._feature_width)
-        rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
-        if self.on_invalid == "raise":
-            engine.raise_on_invalid(rows)
+        engine, rows, single = self._read_unlearned(x, y)
         scores = engine.score(rows)
         return float(scores[0]) if single else scores
 
@@ -336,12 +325,17 @@ class Learner(Serializable):
         Step or Trace
             For a Detector with p-values and `anomaly`.
         """
+        engine, rows, single = self._read_unlearned(x, y)
+        trace = engine.score_only(rows, far, independent)
+        return trace.step(0) if single else trace
+
+    def _read_unlearned(self, x: Any, y: Any) -> tuple[Engine, Vector, bool]:
+        """Return the engine, the rows to score, and whether they are a single point."""
         engine, single = self._require_engine, is_point(x, self._feature_width)
         rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
         if self.on_invalid == "raise":
             engine.raise_on_invalid(rows)
-        trace = engine.score_only(rows, far, independent)
-        return trace.step(0) if single else trace
+        return engine, rows, single
 
     def predict(self, x: Any) -> Any:
         """Return the target that a regression expects at x, or at each row of a batch."""
@@ -402,9 +396,8 @@ def learner_from_config(header: dict[str, Any]) -> Learner:
     try:
         return learner_class(**{name: from_json(value) for name, value in header["settings"].items()})
     except (TypeError, InvalidInputError) as error:  # altered, or written by another version
-        raise CheckpointError(
-            f"the checkpoint's parameters of {learner_class.__name__} do not fit this version of limpet: {error}"
-        ) from None
+        text = f"the checkpoint's parameters of {learner_class.__name__} do not fit this version of limpet: {error}"
+        raise CheckpointError(text) from None
 
 
 def load(path: str | os.PathLike[str]) -> Learner:

@@ -11,6 +11,7 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,22 +26,17 @@ from limpet.learners.input import Names
 from limpet.models.base import Model, model_from_config
 from limpet.models.priors import ConjugatePrior
 
-_init_params_cache: dict[type, dict[str, Any]] = {}  # slow to compute, and read often
 
-
+@cache  # slow to compute, and read often
 def get_init_params(cls: type) -> dict[str, Any]:
     """Return the arguments of a class and their defaults."""
-    if cls not in _init_params_cache:
-        signature = inspect.signature(cls)
-        _init_params_cache[cls] = {name: parameter.default for name, parameter in signature.parameters.items()}
-    return _init_params_cache[cls]
+    return {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
 
 
 class ParamsMixin:
     """Parameters by name, for classes that keep every argument of `__init__` in an attribute of the same name."""
 
-    settable_params: ClassVar[tuple[str, ...]] = ()
-    """Parameters that can be assigned after construction."""
+    settable_params: ClassVar[tuple[str, ...]] = ()  # that can be assigned after construction
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name."""
@@ -76,8 +72,7 @@ MAGIC = b"LIMPET\r\n"
 VERSION = 1
 PREFIX_STRUCT = struct.Struct("<8sII")
 CHECKSUM_STRUCT = struct.Struct("<I")
-BODY_ALIGNMENT_BYTES = 64  # bytes
-
+BODY_ALIGNMENT_BYTES = 64
 
 BytesLike = bytes | bytearray | memoryview
 
@@ -85,9 +80,8 @@ BytesLike = bytes | bytearray | memoryview
 def pack_container(header: dict[str, Any], body: Iterable[BytesLike]) -> Iterator[BytesLike]:
     """Yield the container of a header and a body, piece by piece."""
     text = json.dumps(header, sort_keys=True).encode()
-    text += b" " * (
-        -(PREFIX_STRUCT.size + len(text)) % BODY_ALIGNMENT_BYTES
-    )  # so that the body can be used without a copy
+    n_padding = -(PREFIX_STRUCT.size + len(text)) % BODY_ALIGNMENT_BYTES
+    text += b" " * n_padding  # so that the body can be used without a copy
     checksum = 0
     for piece in (PREFIX_STRUCT.pack(MAGIC, VERSION, len(text)), text, *body):
         checksum = zlib.crc32(piece, checksum)
@@ -167,18 +161,14 @@ def to_json(value: Any) -> Any:
     >>> to_json(math.inf), to_json(ConjugatePrior(weight=0.1))["penalty"]["weight"]
     ({'number': 'inf'}, 0.1)
     """
+    if isinstance(value, dict):
+        return {k: to_json(v) for k, v in value.items()}
     if isinstance(value, Model):
-        return {
-            "model": registered_name(type(value)),
-            "settings": {k: to_json(v) for k, v in value.to_config().items()},
-        }
+        return {"model": registered_name(type(value)), "settings": to_json(value.to_config())}
     if isinstance(value, StepSize) and is_dataclass(value):
-        return {
-            "step_size": registered_name(type(value)),
-            "settings": {k: to_json(v) for k, v in asdict(value).items()},
-        }
+        return {"step_size": registered_name(type(value)), "settings": to_json(asdict(value))}
     if isinstance(value, ConjugatePrior):
-        return {"penalty": {k: to_json(v) for k, v in asdict(value).items()}}
+        return {"penalty": to_json(asdict(value))}
     if isinstance(value, np.generic):
         return to_json(value.item())
     if isinstance(value, tuple | list | np.ndarray):
@@ -253,9 +243,8 @@ class Serializable(ParamsMixin):
         other = type(self)(**(current | settings))
         fixed = [name for name in settings if settings[name] != current[name] and name not in self.mutable_params]
         if fixed:
-            raise InvalidInputError(
-                f"{fixed[0]}: cannot change without losing the state. Only {', '.join(self.mutable_params)} can"
-            )
+            mutable = ", ".join(self.mutable_params)
+            raise InvalidInputError(f"{fixed[0]}: cannot change without losing the state. Only {mutable} can")
         if self._engine is not None:
             other._restore({"width": self._engine.width, "names": self._names, **self._extra_header()}, self.state)
         return other
