@@ -26,40 +26,6 @@ from limpet.learners.input import Names
 from limpet.models.base import Model, model_from_config
 from limpet.models.priors import ConjugatePrior
 
-
-@cache  # slow to compute, and read often
-def get_init_params(cls: type) -> dict[str, Any]:
-    """Return the arguments of a class and their defaults."""
-    return {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
-
-
-class ParamsMixin:
-    """Parameters by name, for classes that keep every argument of `__init__` in an attribute of the same name."""
-
-    settable_params: ClassVar[tuple[str, ...]] = ()  # that can be assigned after construction
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in get_init_params(type(self))}
-
-    def clone(self) -> Self:
-        """Return an untrained copy with the same parameters."""
-        return type(self)(**self.get_params())
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse to assign a parameter: the state is laid out for the parameters given to `__init__`."""
-        if name in get_init_params(type(self)) and name not in self.settable_params and hasattr(self, name):
-            raise InvalidInputError(
-                f"{name}: cannot change after a {type(self).__name__} is made. Make a new one, or use with_params"
-            )
-        super().__setattr__(name, value)
-
-    def __repr__(self) -> str:
-        defaults = get_init_params(type(self))
-        given = {k: v for k, v in self.get_params().items() if repr(v) != repr(defaults[k])}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
-
-
 # Learners as bytes and files, without pickle.
 #
 #     "LIMPET" | format version (4 bytes) | header length (4 bytes) | header (JSON) | state (float64) | CRC-32 (4 bytes)
@@ -194,11 +160,39 @@ def from_json(value: Any) -> Any:
     return StepSize.registry[value["step_size"]](**settings)
 
 
-class Serializable(ParamsMixin):
-    """Serialization of a learner: its parameters and its state are all there is."""
+@cache  # slow to compute, and read often
+def get_init_params(cls: type) -> dict[str, Any]:
+    """Return the arguments of a class and their defaults."""
+    return {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+
+
+class Serializable:
+    """A learner as its parameters and its state; every argument of `__init__` is an attribute of the same name."""
 
     _engine: Engine | None
     _names: Names | None
+    settable_params: ClassVar[tuple[str, ...]] = ()  # that can be assigned after construction
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {name: getattr(self, name) for name in get_init_params(type(self))}
+
+    def clone(self) -> Self:
+        """Return an untrained copy with the same parameters."""
+        return type(self)(**self.get_params())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse to assign a parameter: the state is laid out for the parameters given to `__init__`."""
+        if name in get_init_params(type(self)) and name not in self.settable_params and hasattr(self, name):
+            raise InvalidInputError(
+                f"{name}: cannot change after a {type(self).__name__} is made. Make a new one, or use with_params"
+            )
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        defaults = get_init_params(type(self))
+        given = {k: v for k, v in self.get_params().items() if repr(v) != repr(defaults[k])}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     @property
     @abstractmethod
