@@ -23,20 +23,9 @@ class WarningOnce:
         self.issued_topics: set[str] = set()
 
     def warn_once(self, topic: str, message: str, depth: int = 4, code: str = "", **fields: object) -> None:
-        """Issue a warning at the line that called the learner, unless one on this topic was issued.
+        """Issue a warning at the line that called the learner, `depth` frames up, unless one on this topic was issued.
 
-        Parameters
-        ----------
-        topic : str
-            Identifies the warning.
-        message : str
-            The text.
-        depth : int
-            Number of frames up to the caller of the learner.
-        code : str
-            The code of the warning; by default the topic.
-        **fields : object
-            The values in the message by name.
+        Its code is by default the topic; `fields` are the values in the message by name.
         """
         if topic not in self.issued_topics:
             self.issued_topics.add(topic)
@@ -48,8 +37,7 @@ class WarningOnce:
 
     def check_state(self, engine: Engine, depth: int = 4) -> None:
         """Warn of a degenerate model, a lock-out, and variables without values."""
-        problem = engine.health_message()
-        if problem:
+        if problem := engine.health_message():
             self.warn_once(problem, problem, depth, "degenerate_model")
         self.check_lock_out(engine, depth + 1)
         self.check_unobserved(engine, depth + 1)
@@ -91,11 +79,8 @@ class WarningOnce:
                 first_row=first,
             )
         self.check_state(engine, depth=5)
-        if (
-            len(trace) >= LOCK_OUT_POINTS
-            and n_rejected > MANY_REJECTED_SHARE * len(trace)
-            and not engine.self_recovering
-        ):
+        are_many = len(trace) >= LOCK_OUT_POINTS and n_rejected > MANY_REJECTED_SHARE * len(trace)
+        if are_many and not engine.self_recovering:
             self.warn_once(
                 "many_rejected",
                 f"{100 * n_rejected // len(trace)} % of {len(trace)} rows were rejected: outliers are fewer. "

@@ -41,19 +41,16 @@ def format_summary(engine: AutoEngine) -> str:
     )
     rate = f"at most one false alarm per {1.0 / engine.far:,.0f} points"
     lines.append(f"promise: {rate}, for changes and for anomalies each")
-    n_changes, n_anomalies = (
-        int(layout.view(theta, "change_detector")[N_ALARMS]),
-        int(layout.view(theta, "p_value_counts").view(np.int32)[N_ANOMALIES]),
-    )
+    n_changes = int(layout.view(theta, "change_detector")[N_ALARMS])
+    n_anomalies = int(layout.view(theta, "p_value_counts").view(np.int32)[N_ANOMALIES])
     lines.append(f"raised: {plural(n_changes, 'change alarm')}, {plural(n_anomalies, 'anomalous row')}")
     reports = autocorrelation_report(layout.view(theta, "residual_autocorrelation")) if engine.profile.is_full else None
     names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
     advice = [(name, each.advice(engine.lags, engine.season)) for name, each in zip(names, reports or [], strict=False)]
     lines += [f"{name} {advice_text}" for name, advice_text in advice if advice_text]
     if n_changes > MIN_EXCESS_ALARMS + EXCESS_ALARM_FACTOR * engine.far * header[N_SEEN]:
-        lines.append(
-            "more alarms than expected for a stable stream: it keeps changing, or its points are not exchangeable"
-        )
+        cause = "it keeps changing, or its points are not exchangeable"
+        lines.append(f"more alarms than expected for a stable stream: {cause}")
     elif reports and not any(advice_text for _, advice_text in advice):
         lines.append("residuals are uncorrelated: the false-alarm rate should hold")
     return "\n".join(lines)
@@ -65,9 +62,5 @@ def fitted_params(engine: AutoEngine) -> dict[str, float]:
     trust, tail = layout.view(theta, "trust"), float(layout.view(theta, "tail_scale_squared")[0])
     gamma = math.sqrt(engine.buffer.settings[0])
     tied = min(float(step_size(gamma, engine.beta, math.sqrt(tail))), 1.0) if engine.beta else 0.0
-    return {
-        "gamma": gamma,
-        "contamination": engine.contamination,
-        "M": math.sqrt(tail),
-        "rho": tied or float(trust @ engine.profile.step_sizes),
-    }
+    rho = tied or float(trust @ engine.profile.step_sizes)
+    return {"gamma": gamma, "contamination": engine.contamination, "M": math.sqrt(tail), "rho": rho}

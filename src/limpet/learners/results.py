@@ -98,7 +98,6 @@ class RejectedStep(Step):
     """The result for a point that the threshold rejected."""
 
     __slots__ = ()
-
     rejected: bool = True
 
 
@@ -106,7 +105,6 @@ class InvalidStep(Step):
     """The result for an invalid point."""
 
     __slots__ = ()
-
     invalid: bool = True
 
 
@@ -188,7 +186,7 @@ class Trace:
 
     @property
     def change_score(self) -> Vector:
-        """The score for change detection. A learner without one has the score, NaN where the row was rejected."""
+        """The score for change detection; for a learner without one the score, NaN where the row was rejected."""
         return self.auto_scores[0] if self.auto_scores else np.where(self.rejected, np.nan, self.score)
 
     @property
@@ -233,16 +231,10 @@ class Trace:
         score = float(self.score[row])
         if self.auto_scores is None:
             return (InvalidStep if self.invalid[row] else RejectedStep if self.rejected[row] else Step)(score)
-        return AutoStep(
-            score,
-            float(self.auto_scores[0][row]),
-            float(self.auto_scores[1][row]),
-            rejected=bool(self.rejected[row]),
-            anomaly=bool(self.anomaly[row]),
-            change=bool(self.change[row]),
-            invalid=bool(self.invalid[row]),
-            alarms=tuple(alarm for alarm in self.alarms if alarm.row == self.first_row + range(len(self))[row]),
-        )
+        change_score, p_value = (float(scores[row]) for scores in self.auto_scores)
+        flags = (bool(flag[row]) for flag in (self.rejected, self.anomaly, self.change, self.invalid))
+        stream_row = self.first_row + range(len(self))[row]
+        return AutoStep(score, change_score, p_value, *flags, tuple(a for a in self.alarms if a.row == stream_row))
 
     @property
     def means(self) -> Vector:
