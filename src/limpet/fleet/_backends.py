@@ -82,8 +82,7 @@ class PointSchedule:
         stream_indices = by_start[np.searchsorted(self.starts[by_start], positions, side="right") - 1]
         return positions.tolist(), stream_indices.tolist()
 
-    def select(self, selection: npt.NDArray[np.bool_] | Integers | slice) -> PointSchedule:
-        """Return the schedule of some of the streams."""
+    def select(self, selection: Flags | Integers | slice) -> PointSchedule:
         return PointSchedule(self.streams[selection], self.starts[selection], self.counts[selection], self.order)
 
     def remaining(self, n_consumed: Integers) -> PointSchedule:
@@ -190,7 +189,6 @@ class FleetBackend(ABC):
         self.settings = engine.buffer.settings
 
     def make_buffer_view(self, row: Vector, start_buffer: Vector) -> StreamBufferView:
-        """Return the buffers of one stream, for an engine."""
         return StreamBufferView(self.engine.buffer, row, start_buffer)
 
     def buffer_points(
@@ -201,7 +199,7 @@ class FleetBackend(ABC):
         schedule: PointSchedule,
         points: Vector,
         results: ResultBuffer,
-    ) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    ) -> tuple[Integers, Flags]:
         """Buffer first points. Return how many points of each stream were consumed and whether it can start."""
         n_consumed, ready = np.zeros(len(schedule), np.int64), np.zeros(len(schedule), np.bool_)
         if len(schedule):
@@ -265,7 +263,6 @@ class FleetBackend(ABC):
 
 
 def backend_for(engine: Engine) -> FleetBackend:
-    """Return the backend for engines of this kind."""
     return SRABackend(engine) if isinstance(engine, PlainEngine) else AutoBackend(engine)  # type: ignore[arg-type]
 
 
@@ -285,7 +282,6 @@ class SRABackend(FleetBackend):
         self.buffer_kernel = self.kernels.buffer_points
 
     def init_thetas(self, buffered: Vector, thetas: Vector) -> None:
-        """Initialize the models, batched if the model supports it."""
         functions, points = self.engine.functions, self.engine.buffered_points(buffered)
         if functions.init_batch is not None:
             functions.init_batch(points, thetas, self.engine.hyper, self.engine.seed)
@@ -319,7 +315,6 @@ class SRABackend(FleetBackend):
         return any(flags)
 
     def run_in_lanes(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Run streams with complete points in lanes."""
         assert self.kernels.run_lanes is not None
         run, in_order = self.kernels.run_lanes, schedule.is_in_order
 

@@ -170,11 +170,6 @@ class AutoEngine(Engine):
                 spread += weight * (component[: self.width] - center) ** 2
         reset_ar1(layout.view(theta, "ar1"), center, spread)
 
-    @property
-    def contamination(self) -> float:
-        """Recent share of rejected points."""
-        return float(self.layout.view(self.theta(), "reinitialization")[reinitialization.CONTAMINATION])
-
     def _anomaly(self, results: list[float], row: int) -> list[Alarm]:
         """Return the alarm of an anomalous row if it is the first of consecutive ones."""
         dominant = int(results[DOMINANT_VARIABLE])
@@ -344,7 +339,7 @@ class AutoEngine(Engine):
         alarms = [change] if change else []
         if outcome & OUTCOME_ANOMALY:
             alarms += self._anomaly(results, int(self.buffer.header[N_SEEN]) - 1)
-        flags = (bool(outcome & flag) for flag in (OUTCOME_REJECTED, OUTCOME_ANOMALY, OUTCOME_CHANGE))
+        flags = (bool(outcome & OUTCOME_REJECTED), bool(outcome & OUTCOME_ANOMALY), bool(outcome & OUTCOME_CHANGE))
         return outcome, AutoStep(*scores, *flags, alarms=tuple(alarms))
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from limpet._format import plural
+from limpet.auto.reinitialization import CONTAMINATION
 from limpet.auto.residual_diagnostics import autocorrelation_report
 from limpet.core.state import N_INVALID, N_REJECTED, N_SEEN
 from limpet.detection.anomaly_detector import N_ANOMALIES
@@ -63,4 +64,5 @@ def fitted_params(engine: AutoEngine) -> dict[str, float]:
     gamma = math.sqrt(engine.buffer.settings[0])
     tied = min(float(step_size(gamma, engine.beta, math.sqrt(tail))), 1.0) if engine.beta else 0.0
     rho = tied or float(trust @ engine.profile.step_sizes)
-    return {"gamma": gamma, "contamination": engine.contamination, "M": math.sqrt(tail), "rho": rho}
+    contamination = float(layout.view(theta, "reinitialization")[CONTAMINATION])  # recent share of rejected points
+    return {"gamma": gamma, "contamination": contamination, "M": math.sqrt(tail), "rho": rho}

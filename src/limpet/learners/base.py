@@ -54,7 +54,9 @@ class Learner(Serializable):
     """
 
     registry: ClassVar[Registry[Learner]] = Registry("learner")
-    constraints: ClassVar[dict[str, Constraint]]  # what each parameter must be, by name
+    constraints: ClassVar[dict[str, Constraint]]
+    """What each parameter must be, by name."""
+
     settable_params: ClassVar[tuple[str, ...]] = ("on_invalid",)
 
     is_auto: ClassVar[bool] = False

@@ -75,6 +75,7 @@ class Detector(Learner):
         "seed": Interval(int, 0, None),
         "on_invalid": Options("skip", "raise"),
     }
+    mutable_params = ("far", "on_invalid")
     is_auto = True
 
     def __init__(
@@ -102,11 +103,6 @@ class Detector(Learner):
         n_init = max(N_INIT * (1 + self._selects_components), 2 * season) if n_init is None else n_init
         first_components = 1 if isinstance(n_components, str) else n_components
         super().__init__(GaussianMixture(first_components, covariance=covariance), n_init, seed, on_invalid)
-
-    @property
-    def mutable_params(self) -> tuple[str, ...]:
-        """Names of the parameters that `with_params` can change without losing the state."""
-        return ("far", "on_invalid")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as they were given."""

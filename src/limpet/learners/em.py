@@ -1,4 +1,4 @@
-"""SDEM: sequentially discounting EM."""
+"""Online, incremental and sequentially discounting EM, with their own parameters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from limpet.core.step_sizes import Constant, InverseTime
 from limpet.learners.stochastic_approximation import StochasticApproximation
 from limpet.models.mixture import GaussianMixture
 from limpet.models.priors import ConjugatePrior
-
-# sEM: the stochastic EM algorithm.
 
 
 class SEM(StochasticApproximation):
@@ -25,6 +23,8 @@ class SEM(StochasticApproximation):
        Journal of the Royal Statistical Society B 71(3).
     """
 
+    mutable_params = ("rho", "on_invalid")
+
     def __init__(
         self,
         n_components: int = 1,
@@ -39,14 +39,6 @@ class SEM(StochasticApproximation):
         self.n_components, self.rho, self.covariance, self.penalty = n_components, rho, covariance, penalty
         model = GaussianMixture(n_components, penalty, covariance=covariance)
         super().__init__(model, Constant(rho), n_init=n_init, seed=seed, on_invalid=on_invalid)
-
-    @property
-    def mutable_params(self) -> tuple[str, ...]:
-        """The step size is none of the state's."""
-        return ("rho", "on_invalid")
-
-
-# iEM: the incremental EM algorithm.
 
 
 class IEM(StochasticApproximation):
@@ -76,8 +68,7 @@ class IEM(StochasticApproximation):
         seed: int = 0,
         on_invalid: str = "skip",
     ) -> None:
-        self.n_components, self.alpha = n_components, alpha
-        self.covariance, self.penalty = covariance, penalty
+        self.n_components, self.alpha, self.covariance, self.penalty = n_components, alpha, covariance, penalty
         model = GaussianMixture(n_components, penalty, alpha, covariance)
         super().__init__(model, InverseTime(), n_init=n_init, seed=seed, on_invalid=on_invalid)
 

@@ -232,7 +232,7 @@ class Trace:
         if self.auto_scores is None:
             return (InvalidStep if self.invalid[row] else RejectedStep if self.rejected[row] else Step)(score)
         change_score, p_value = (float(scores[row]) for scores in self.auto_scores)
-        flags = (bool(flag[row]) for flag in (self.rejected, self.anomaly, self.change, self.invalid))
+        flags = (bool(self.rejected[row]), bool(self.anomaly[row]), bool(self.change[row]), bool(self.invalid[row]))
         stream_row = self.first_row + range(len(self))[row]
         return AutoStep(score, change_score, p_value, *flags, tuple(a for a in self.alarms if a.row == stream_row))
 

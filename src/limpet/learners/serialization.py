@@ -11,7 +11,6 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, is_dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -160,22 +159,26 @@ def from_json(value: Any) -> Any:
     return StepSize.registry[value["step_size"]](**settings)
 
 
-@cache  # slow to compute, and read often
-def get_init_params(cls: type) -> dict[str, Any]:
-    """Return the arguments of a class and their defaults."""
-    return {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
-
-
 class Serializable:
     """A learner as its parameters and its state; every argument of `__init__` is an attribute of the same name."""
 
     _engine: Engine | None
     _names: Names | None
-    settable_params: ClassVar[tuple[str, ...]] = ()  # that can be assigned after construction
+    settable_params: ClassVar[tuple[str, ...]] = ()
+    """Parameters that can be assigned after construction."""
+
+    mutable_params: ClassVar[tuple[str, ...]]
+    """Names of the parameters that `with_params` can change without losing the state."""
+
+    _init_params: ClassVar[dict[str, Any]]  # the arguments of `__init__` and their defaults
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._init_params = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name."""
-        return {name: getattr(self, name) for name in get_init_params(type(self))}
+        return {name: getattr(self, name) for name in self._init_params}
 
     def clone(self) -> Self:
         """Return an untrained copy with the same parameters."""
@@ -183,14 +186,14 @@ class Serializable:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to assign a parameter: the state is laid out for the parameters given to `__init__`."""
-        if name in get_init_params(type(self)) and name not in self.settable_params and hasattr(self, name):
+        if name in self._init_params and name not in self.settable_params and hasattr(self, name):
             raise InvalidInputError(
                 f"{name}: cannot change after a {type(self).__name__} is made. Make a new one, or use with_params"
             )
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        defaults = get_init_params(type(self))
+        defaults = self._init_params
         given = {k: v for k, v in self.get_params().items() if repr(v) != repr(defaults[k])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
@@ -198,11 +201,6 @@ class Serializable:
     @abstractmethod
     def state(self) -> Vector:
         """The flat state vector, read-only."""
-
-    @property
-    @abstractmethod
-    def mutable_params(self) -> tuple[str, ...]:
-        """Names of the parameters that `with_params` can change without losing the state."""
 
     @abstractmethod
     def _make_engine(self, width: int) -> Engine:

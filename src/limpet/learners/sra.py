@@ -84,6 +84,7 @@ class SRA(StochasticApproximation):
         "covariance": Options("full", "diagonal"),
         "reject_rate": Interval(float, 0, 0.5, closed="right"),
     }
+    mutable_params = (*StochasticApproximation.mutable_params, "rho", "beta", "M", "half_life", "reject_rate")
 
     def __init__(
         self,
@@ -133,11 +134,6 @@ class SRA(StochasticApproximation):
             seed=seed,
             on_invalid=on_invalid,
         )
-
-    @property
-    def mutable_params(self) -> tuple[str, ...]:
-        """Names of the parameters that `with_params` can change without losing the state."""
-        return (*super().mutable_params, "rho", "beta", "M", "half_life", "reject_rate")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `model` is None where the others describe it."""

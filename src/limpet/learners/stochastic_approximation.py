@@ -60,6 +60,7 @@ class StochasticApproximation(Learner):
         "seed": Interval(int, 0, None),
         "on_invalid": Options("skip", "raise"),
     }
+    mutable_params: ClassVar[tuple[str, ...]] = ("gamma", "norm", "warmup", "patience", "on_invalid")
 
     def __init__(
         self,
@@ -85,11 +86,6 @@ class StochasticApproximation(Learner):
         super().__init__(GaussianMixture() if model is None else model, n_init, seed, on_invalid)
         if patience and not warmup:
             raise InvalidInputError("warmup: must be at least 1 with patience, which lifts the threshold for as long")
-
-    @property
-    def mutable_params(self) -> tuple[str, ...]:
-        """Names of the parameters that `with_params` can change without losing the state."""
-        return ("gamma", "norm", "warmup", "patience", "on_invalid")
 
     def _make_engine(self, width: int) -> Engine:
         settings = (self.norm, self.n_init, self.warmup, self.patience, self.seed)
