@@ -109,7 +109,6 @@ class IntHashTable:
         self.n_used_slots = 0  # including removed ones
 
     def get_row(self, key: Any) -> int | None:
-        """Return the row of a key, None if unknown."""
         if not isinstance(key, int) or isinstance(key, bool):
             return None
         row = int(_compiled_get_row(self.slots, key))
@@ -175,7 +174,6 @@ class StrTable:
         self.rows: dict[str, int] = {}
 
     def get_row(self, key: Any) -> int | None:
-        """Return the row of a key, None if unknown."""
         return self.rows.get(key) if isinstance(key, str) else None
 
     def look_up(self, strings: Sequence[Any]) -> Lookup:
@@ -335,11 +333,9 @@ class KeyIndex:
         return len(self._key_of_row)
 
     def get_row(self, key: Any) -> int | None:
-        """Return the row of a key, None if unknown."""
         return None if self._table is None else self._table.get_row(key)
 
     def get_key(self, row: int) -> Key:
-        """Return the key of a row in use."""
         key = self._key_of_row[row]
         assert key is not None
         return key

@@ -173,11 +173,6 @@ def _raise_invalid_key(message: str, key: Any) -> NoReturn:
 # Dataframes and their columns, of any library
 
 
-def is_column(keys: Any) -> bool:
-    """Return whether an object may be a column. Checks the class, since a frame may have a column `dtype`."""
-    return hasattr(type(keys), "dtype") or library_name(keys) == "pyarrow"
-
-
 def library_name(value: Any) -> str:
     """Return the name of the library that defines the type of a value."""
     return type(value).__module__.partition(".")[0]
@@ -320,7 +315,7 @@ def read_keys(keys: Any) -> IntKeys | StrKeys:
         return keys_from_array(keys)
     if isinstance(keys, Sequence) and not isinstance(keys, str | bytes | bytearray):
         return keys_from_list(keys if isinstance(keys, list) else list(keys))
-    if is_column(keys):
+    if hasattr(type(keys), "dtype") or library_name(keys) == "pyarrow":  # the class: a frame may have a column `dtype`
         return keys_from_column(to_series(keys))
     raise InvalidTypeError(f"keys: must be a list, an array or a column, one per point, got {type(keys).__name__}.")
 

@@ -99,7 +99,6 @@ class StateMatrix:
         return self.start_buffers[int(self.states[row, START_SLOT_INDEX])]
 
     def not_started(self, rows: Integers) -> Flags:
-        """Return which of these rows have not started."""
         return np.asarray(self.states[rows, N_BUFFERED] >= 0.0)
 
     def start_slots(self, rows: Integers) -> Integers:
@@ -160,7 +159,7 @@ class LRUClock:
     """
 
     def __init__(self) -> None:
-        self._last_seen: Integers = np.zeros(0, np.int64)
+        self.last_seen: Integers = np.zeros(0, np.int64)
         self._clock = 0
         self.invalidate()
 
@@ -171,35 +170,32 @@ class LRUClock:
     def mark_seen(self, rows: Integers) -> None:
         """Record that these rows have been seen; negative rows are ignored."""
         present = rows[rows >= 0]
-        if len(present) and (highest := int(present.max())) >= len(self._last_seen):
-            grown = np.full(max(highest + 1, 2 * len(self._last_seen)), NEVER_SEEN)
-            grown[: len(self._last_seen)] = self._last_seen
-            self._last_seen = grown
-        self._last_seen[present] = self._clock + np.arange(len(present))  # the last of several is kept
+        if len(present) and (highest := int(present.max())) >= len(self.last_seen):
+            grown = np.full(max(highest + 1, 2 * len(self.last_seen)), NEVER_SEEN)
+            grown[: len(self.last_seen)] = self.last_seen
+            self.last_seen = grown
+        self.last_seen[present] = self._clock + np.arange(len(present))  # the last of several is kept
         self._clock += len(present)
 
     def release(self, row: int) -> None:
-        self._last_seen[row] = NEVER_SEEN
+        self.last_seen[row] = NEVER_SEEN
 
     def oldest(self, n: int) -> Integers:
         """Return at least n rows, or all, least recently seen first."""
-        is_current = self._last_seen[self._order] == self._order_seen
+        is_current = self.last_seen[self._order] == self._order_seen
         self._order, self._order_seen = self._order[is_current], self._order_seen[is_current]
         if len(self._order) < n:
-            n_rows = len(self._last_seen)
+            n_rows = len(self.last_seen)
             n = min(max(n, n_rows // SORT_CHUNK_DIVISOR), n_rows)
-            candidates = np.argpartition(self._last_seen, n - 1)[:n] if 0 < n < n_rows else np.arange(n_rows)
-            candidates = candidates[self._last_seen[candidates] != NEVER_SEEN]
-            self._order = candidates[np.argsort(self._last_seen[candidates])]
-            self._order_seen = self._last_seen[self._order]
+            candidates = np.argpartition(self.last_seen, n - 1)[:n] if 0 < n < n_rows else np.arange(n_rows)
+            candidates = candidates[self.last_seen[candidates] != NEVER_SEEN]
+            self._order = candidates[np.argsort(self.last_seen[candidates])]
+            self._order_seen = self.last_seen[self._order]
         return self._order
-
-    def get_last_seen(self, rows: Integers) -> Integers:
-        return self._last_seen[rows]
 
     def restore(self, last_seen: Integers) -> None:
         """Set when the rows 0, 1, … were last seen."""
-        self._last_seen, self._clock = last_seen.copy(), int(last_seen.max(initial=-1)) + 1
+        self.last_seen, self._clock = last_seen.copy(), int(last_seen.max(initial=-1)) + 1
         self.invalidate()
 
 
@@ -339,7 +335,7 @@ class Membership:
         """Return all streams, including spilled ones; states are views if possible."""
         rows, keys, matrix = self.key_index.rows, list(self.key_index), self.state_matrix
         states = matrix.states[: len(rows)] if len(rows) == self.key_index.n_rows else matrix.states[rows]
-        last_seen = self._lru_clock.get_last_seen(rows) if self.max_keys is not None else np.zeros(0, np.int64)
+        last_seen = self._lru_clock.last_seen[rows] if self.max_keys is not None else np.zeros(0, np.int64)
         start_buffers = matrix.start_buffers[:0]
         if len(rows) and (not_started := matrix.not_started(rows)).any():
             start_buffers = matrix.start_buffers[matrix.start_slots(rows[not_started])]

@@ -27,10 +27,7 @@ SpilledState = tuple[Key, Vector, Vector]
 
 
 class Spill:
-    """A file with the states of evicted streams, used by one fleet at a time.
-
-    An existing file must be of a fleet with the same learner; it continues to be used.
-    """
+    """A file with the states of evicted streams of one fleet; an existing one must be of a fleet with its learner."""
 
     def __init__(self, path: str | os.PathLike[str], model: str) -> None:
         if not isinstance(path, str | os.PathLike):
@@ -74,25 +71,19 @@ class Spill:
                 )
 
     def exchange(self, evicted: Iterable[SpilledState], admitted: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
-        """Store states of evicted keys and remove those of admitted keys atomically.
-
-        Returns the removed states by key.
-        """
+        """Store states of evicted keys and remove and return those of admitted keys by key, atomically."""
         with self._translate_errors(), transaction(self._database):
             restored = {}
             is_empty = self._database.execute("select 1 from streams limit 1").fetchone() is None
             for key in () if is_empty else admitted:
-                record = self._database.execute(
-                    "select state, start, sum from streams where key = ?", (key,)
-                ).fetchone()
-                if record is not None:
+                cursor = self._database.execute("select state, start, sum from streams where key = ?", (key,))
+                if (record := cursor.fetchone()) is not None:
                     restored[key] = self._read(key, *record)
             self._database.executemany("delete from streams where key = ?", ((key,) for key in restored))
             self._put(evicted)
         return restored
 
     def replace_all(self, streams: Iterable[SpilledState]) -> None:
-        """Replace all stored states."""
         with self._translate_errors(), transaction(self._database):
             self._database.execute("delete from streams")
             self._put(streams)
@@ -117,7 +108,6 @@ class Spill:
                 yield key, *self._read(key, *record)
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()
 
     def _put(self, streams: Iterable[SpilledState]) -> None:

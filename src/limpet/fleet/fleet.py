@@ -160,7 +160,7 @@ class Fleet:
         self._executor.warnings.issued_topics.add(code)
 
     def config(self) -> dict[str, Any]:
-        """Return learner, max_keys, spill, width and feature_names. The latter two are None before the first points."""
+        """Return learner, max_keys, spill, width and feature_names; the latter two are None before the first points."""
         return {
             "learner": self.learner,
             "width": self._executor.width,
@@ -236,10 +236,8 @@ class Fleet:
         }
         with self._executor.lock:
             rows, read_counter = self._membership.key_index.rows, self._membership.state_matrix.read_counter
-            return {
-                "key": self.keys(),
-                **{name: np.maximum(read_counter(entry, rows), 0) for name, entry in entries.items()},
-            }
+            counters = {name: np.maximum(read_counter(entry, rows), 0) for name, entry in entries.items()}
+            return {"key": self.keys(), **counters}
 
     def estimates(self, name: str, keys: Iterable[Key]) -> list[Vector | None]:
         """Return an estimate, such as "means", of each of these streams.
@@ -345,9 +343,8 @@ def iter_chunks(fleet: Fleet) -> Iterator[BytesLike]:
         "n_missing_keys": fleet.n_missing_keys,
     }
     arrays = (streams.states, streams.start_buffers, streams.last_seen)
-    yield from pack_container(
-        header, (*(np.ascontiguousarray(array).data.cast("B") for array in arrays if array.size), keys)
-    )
+    views = (np.ascontiguousarray(array).data.cast("B") for array in arrays if array.size)
+    yield from pack_container(header, (*views, keys))
 
 
 def read_fleet(header: dict[str, Any], body: memoryview, spill: str | os.PathLike[str] | None) -> Fleet:
@@ -366,11 +363,8 @@ def read_fleet(header: dict[str, Any], body: memoryview, spill: str | os.PathLik
     matrix = fleet._membership.state_matrix
     if matrix.states.shape[1] != section["state_size"]:
         raise CheckpointError(f"state_size: must be {matrix.states.shape[1]}, got {section['state_size']}.")
-    shapes = (
-        (n, section["state_size"]),
-        (section["not_started"], *matrix.start_buffers.shape[1:]),
-        (n if max_keys is not None else 0,),
-    )
+    start_shape = (section["not_started"], *matrix.start_buffers.shape[1:])
+    shapes = ((n, section["state_size"]), start_shape, (0 if max_keys is None else n,))
     arrays, offset = [], 0
     for shape, dtype in zip(shapes, ("<f8", "<f8", "<i8"), strict=True):
         count = math.prod(shape)
@@ -409,8 +403,7 @@ def from_bytes(data: BytesLike, spill: str | os.PathLike[str] | None = None) -> 
 
 def load(path: str | os.PathLike[str], spill: str | os.PathLike[str] | None = None) -> Learner | Fleet:
     """Restore the learner or the fleet saved to a file; see `from_bytes`."""
-    size = Path(path).stat().st_size
-    data = bytearray(size)
+    data = bytearray(Path(path).stat().st_size)
     with open(path, "rb") as file:
         file.readinto(data)
     return from_bytes(data, spill)
