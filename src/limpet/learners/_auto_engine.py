@@ -330,9 +330,9 @@ class AutoEngine(Engine):
 
     def result_of_last_update(self) -> tuple[int, Step]:
         outcome, results = int(self._outcomes[0]), self._results[0].tolist()
-        scores = (results[SCORE], results[CHANGE_SCORE], results[P_VALUE])
+        score, change_score, p_value = results[SCORE], results[CHANGE_SCORE], results[P_VALUE]
         if outcome <= OUTCOME_REJECTED:  # the most common case
-            return outcome, AutoStep(*scores, outcome == OUTCOME_REJECTED)
+            return outcome, AutoStep(score, change_score, p_value, outcome == OUTCOME_REJECTED)
         if outcome == OUTCOME_INVALID:
             return outcome, AutoStep(math.nan, math.nan, math.nan, invalid=True)
         change = self._handle_event(outcome)
@@ -340,7 +340,7 @@ class AutoEngine(Engine):
         if outcome & OUTCOME_ANOMALY:
             alarms += self._anomaly(results, int(self.buffer.header[N_SEEN]) - 1)
         flags = (bool(outcome & OUTCOME_REJECTED), bool(outcome & OUTCOME_ANOMALY), bool(outcome & OUTCOME_CHANGE))
-        return outcome, AutoStep(*scores, *flags, alarms=tuple(alarms))
+        return outcome, AutoStep(score, change_score, p_value, *flags, alarms=tuple(alarms))
 
 
 def alarm_from_change(change: ChangeReport, row: int) -> Alarm:
