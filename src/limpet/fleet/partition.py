@@ -52,11 +52,12 @@ def concat(fleets: Sequence[Fleet]) -> Fleet:
     ['oil', 'water']
     """
     parts = [fleet for fleet in fleets if fleet._executor.width is not None]
-    n_missing_keys = sum(fleet.n_missing_keys for fleet in fleets)
-    if not parts:
-        merged = Fleet(fleets[0].learner)
-        merged._executor.n_missing_keys = n_missing_keys
-        return merged
+    merged = _build_similar_fleet(parts[0], _join_streams(parts)) if parts else Fleet(fleets[0].learner)
+    merged._executor.n_missing_keys = sum(fleet.n_missing_keys for fleet in fleets)
+    return merged
+
+
+def _join_streams(parts: Sequence[Fleet]) -> StreamSnapshot:
     configs = {(repr(fleet.learner), fleet._executor.width, fleet.feature_names) for fleet in parts}
     if len(configs) > 1:
         raise InvalidInputError(
@@ -68,9 +69,7 @@ def concat(fleets: Sequence[Fleet]) -> Fleet:
         raise InvalidInputError("fleets: must have distinct keys, got a key in several of them.")
     states = np.concatenate([part.states for part in streams])
     start_buffers = np.concatenate([part.start_buffers for part in streams])
-    merged = _build_similar_fleet(parts[0], StreamSnapshot(keys, states, start_buffers, np.zeros(0, np.int64)))
-    merged._executor.n_missing_keys = n_missing_keys
-    return merged
+    return StreamSnapshot(keys, states, start_buffers, np.zeros(0, np.int64))
 
 
 def _build_similar_fleet(fleet: Fleet, streams: StreamSnapshot) -> Fleet:
