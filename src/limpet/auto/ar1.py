@@ -26,22 +26,14 @@ MEAN, VARIANCE, COVARIANCE, LAST_VALUE, VALUES_PER_VARIABLE = 0, 1, 2, 3, 4
 class ResidualModel:
     """Compiled functions of a prediction from previous points."""
 
-    deseason: Callable[..., Any]
-    """(theta, point): subtract the seasonal profile from the point, before everything else."""
-
-    compute_residual: Callable[..., Any]
-    """(theta, point, out, work): the residual; NaN where a coordinate is missing."""
-
+    deseason: Callable[..., Any]  # (theta, point): subtract the seasonal profile from the point, before everything else
+    compute_residual: Callable[..., Any]  # (theta, point, out, work): the residual; NaN where a coordinate is missing
+    # (theta, point, out, work): the same for a point with unknown predecessors, by their expectation
     compute_isolated_residual: Callable[..., Any]
-    """(theta, point, out, work): the same for a point with unknown predecessors, by their expectation."""
-
+    # (theta, point, rejected, without_learning, work): right after `compute_residual`; every point is a predecessor.
+    # Whether a rejected one is learned from is decided by the model.
     observe: Callable[..., Any]
-    """(theta, point, rejected, without_learning, work): right after `compute_residual`; every point is a predecessor.
-    Whether a rejected one is learned from is decided by the model."""
-
-    tick: Callable[..., Any]
-    """(theta): count an invalid point."""
-
+    tick: Callable[..., Any]  # (theta): count an invalid point
     work_size: int
 
 

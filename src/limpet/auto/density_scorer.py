@@ -43,20 +43,14 @@ class DensityScorer:
 
     layout: Layout
     work_size: int
-
+    # (state, point, hyper, work, missing, observed) → (−log density, surprise: its excess over the core's mode, q).
+    # observed: the number of coordinates that are not missing. Stores in `work` what `learn` needs.
     score: Callable[..., Any]
-    """(state, point, hyper, work, missing, observed) → (−log density, surprise: its excess over the core's mode, q).
-
-    observed: the number of coordinates that are not missing. Stores in `work` what `learn` needs."""
-
+    # (state, point, hyper, work, rejected, missing) → whether rejected points have been the majority for long
     learn: Callable[..., Any]
-    """(state, point, hyper, work, rejected, missing) → whether rejected points have been the majority for long."""
-
-    swap_core: Callable[..., Any]
-    """(state): exchange core and outlier component; for one component."""
-
+    swap_core: Callable[..., Any]  # (state): exchange core and outlier component; for one component
+    # (state, core): install a new core; the old one becomes the outlier component, its components merged
     replace_core: Callable[..., Any]
-    """(state, core): install a new core; the old one becomes the outlier component, its components merged."""
 
 
 @cache

@@ -55,24 +55,16 @@ class ExpertEnsemble:
     """Compiled functions of an ensemble; `work` is a separate workspace."""
 
     work_size: int
-
+    # (theta, point, settings, work, missing) → (whether γ rejects the point, its squared distance averaged by trust).
+    # Stores in `work` what `learn` needs.
     check_rejection: Callable[..., Any]
-    """(theta, point, settings, work, missing) → (whether γ rejects the point, its squared distance averaged by trust).
-
-    Stores in `work` what `learn` needs."""
-
+    # (theta, point, settings, work, missing) → whether the slow experts have just copied the fast one: update trust and
+    # every expert
     learn: Callable[..., Any]
-    """(theta, point, settings, work, missing) → whether the slow experts have just copied the fast one: update trust
-    and every expert."""
-
-    compute_means: Callable[..., Any]
-    """(theta, out): the means of the statistics averaged over the experts by trust."""
-
-    best_expert: Callable[..., Any]
-    """(theta) → the expert with the most trust."""
-
+    compute_means: Callable[..., Any]  # (theta, out): the means of the statistics averaged over the experts by trust
+    best_expert: Callable[..., Any]  # (theta) → the expert with the most trust
+    # (theta, i, work) → center and spread of coordinate i, by the expert with the most trust
     location_scale: Callable[..., Any]
-    """(theta, i, work) → center and spread of coordinate i, by the expert with the most trust."""
 
 
 def make_ensemble_kernels(

@@ -24,29 +24,19 @@ RESIDUAL_SCORE_SHARE = 0.25  # of the score
 class ResidualScorer:
     """Compiled functions; `point` and `residual` have d numbers."""
 
+    # Share of the residual in the score
     scorer: DensityScorer
     share: float
-    """Share of the residual in the score."""
-
     work_size: int
-
-    deseason: Callable[..., Any]
-    """(theta, point): subtract the seasonal profile from the point, before everything else."""
-
+    deseason: Callable[..., Any]  # (theta, point): subtract the seasonal profile from the point, before everything else
+    # (theta, point, residual, settings, work, has_missing, observed) → (score, surprise, squared distance)
     score_residual: Callable[..., Any]
-    """(theta, point, residual, settings, work, has_missing, observed) → (score, surprise, squared distance)."""
-
-    score_isolated_residual: Callable[..., Any]
-    """The same for a point with unknown predecessors."""
-
+    score_isolated_residual: Callable[..., Any]  # The same for a point with unknown predecessors
+    # (theta, point, residual, settings, work, residual_out_of_core, out_of_core, has_missing) → the change score
     learn: Callable[..., Any]
-    """(theta, point, residual, settings, work, residual_out_of_core, out_of_core, has_missing) → the change score."""
-
+    # (theta, point, work): right after `score_residual`, for a point that is not learned from
     observe_only: Callable[..., Any]
-    """(theta, point, work): right after `score_residual`, for a point that is not learned from."""
-
-    tick: Callable[..., Any]
-    """(theta): count an invalid point."""
+    tick: Callable[..., Any]  # (theta): count an invalid point
 
 
 def residual_fields(

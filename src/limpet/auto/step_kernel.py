@@ -49,55 +49,32 @@ class AutoKernels:
     residual_scorer: DensityScorer
     layout: Layout
     work_size: int
-
+    # (theta, y, settings, work, n_missing) → (score, surprise, …) as of `step`, without learning; then the squared
+    # distances of the point and of its residual, of the density scorers
     score: Callable[..., Any]
-    """(theta, y, settings, work, n_missing) → (score, surprise, …) as of `step`, without learning; then the squared
-    distances of the point and of its residual, of the density scorers."""
-
-    score_isolated: Callable[..., Any]
-    """The same for a point with unknown predecessors."""
-
+    score_isolated: Callable[..., Any]  # The same for a point with unknown predecessors
+    # (theta, y, settings, work, n_missing) → (score, change score, surprise, squared distance, rejected, reinit).
+    # surprise: the excess of the score over its minimum, in nats up to d = 8; with more variables all points are
+    # farther out, and the unit grows with d. squared distance: from the estimate. reinit: whether a re-initialization
+    # must be checked. Learns from the point.
     step: Callable[..., Any]
-    """(theta, y, settings, work, n_missing) → (score, change score, surprise, squared distance, rejected, reinit).
-
-    surprise: the excess of the score over its minimum, in nats up to d = 8; with more variables all points are farther
-    out, and the unit grows with d. squared distance: from the estimate. reinit: whether a re-initialization must
-    be checked. Learns from the point."""
-
+    # (theta, y, settings, work, n_missing) → (whether the ensemble would reject the point, squared distance); updates
+    # only the tail scale
     check_rejection: Callable[..., Any]
-    """(theta, y, settings, work, n_missing) → (whether the ensemble would reject the point, squared distance); updates
-    only the tail scale."""
-
-    observe_only: Callable[..., Any]
-    """(theta, work): right after `score`, for a point that is not learned from."""
-
-    tick: Callable[..., Any]
-    """(theta): count an invalid point."""
-
-    compute_means: Callable[..., Any]
-    """(theta, out): the means of the ensemble, in standardized units."""
-
-    location_scale: Callable[..., Any]
-    """(theta, i, work) → center and spread of variable i, in standardized units."""
-
+    observe_only: Callable[..., Any]  # (theta, work): right after `score`, for a point that is not learned from
+    tick: Callable[..., Any]  # (theta): count an invalid point
+    compute_means: Callable[..., Any]  # (theta, out): the means of the ensemble, in standardized units
+    location_scale: Callable[..., Any]  # (theta, i, work) → center and spread of variable i, in standardized units
+    # (theta, i, work) → by how much the origin of variable i must move now, 0 if it may remain; for 32 bits
     recentering_offset: Callable[..., Any]
-    """(theta, i, work) → by how much the origin of variable i must move now, 0 if it may remain; for 32 bits."""
-
-    shift_origin: Callable[..., Any]
-    """(theta, i, shift): move the origin of variable i."""
-
+    shift_origin: Callable[..., Any]  # (theta, i, shift): move the origin of variable i
+    # (theta, work) → ±(1 + the coordinate of the point that is farthest out), + if it is above its expectation
     dominant_variable: Callable[..., Any]
-    """(theta, work) → ±(1 + the coordinate of the point that is farthest out), + if it is above its expectation."""
-
-    point_offset: int
-    """Where `step` stores the standardized point in `work` …"""
-
-    residual_offset: int
-    """… and its residual."""
-
+    point_offset: int  # Where `step` stores the standardized point in `work` …
+    residual_offset: int  # … and its residual
+    # (fits (m, …), points (m, n, d), work, losses (m, n), distances (m, n)): an entry point; −log-density and q of each
+    # standardized point
     score_fits: Callable[..., Any]
-    """(fits (m, …), points (m, n, d), work, losses (m, n), distances (m, n)): an entry point; −log-density and q of
-    each standardized point."""
 
     def score_under_fit(self, fit: Vector, points: Vector) -> tuple[Vector, Vector]:
         """Return −log-density and squared distance of standardized points under a fit."""

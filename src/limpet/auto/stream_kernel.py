@@ -57,46 +57,30 @@ class AutoStreamKernels:
     detector: ChangeDetector
     layout: Layout
     work_size: int
-
+    # (state, rows, settings, work, results, outcomes, estimates, is_buffered) → number of rows processed until Python
+    # must handle an event: a change, or a re-initialization. is_buffered: the rows are those of the initialization,
+    # from which only detectors and scorers still learn.
     run: Callable[..., Any]
-    """(state, rows, settings, work, results, outcomes, estimates, is_buffered) → number of rows processed until Python
-    must handle an event: a change, or a re-initialization.
-
-    is_buffered: the rows are those of the initialization, from which only detectors and scorers still learn.
-    """
-
+    # (states, streams, offsets, counts, order, points, settings, work, results, outcomes, done, is_buffered): the same
+    # for many streams sequentially; see `core.batched_algorithm.BatchedKernels` for the schedule. done[s]: points of
+    # stream s processed until Python must handle an event. Buffered points have no results.
     run_batch: Callable[..., Any]
-    """(states, streams, offsets, counts, order, points, settings, work, results, outcomes, done, is_buffered): the same
-    for many streams sequentially; see `core.batched_algorithm.BatchedKernels` for the schedule. done[s]: points of
-    stream s processed until Python must handle an event. Buffered points have no results."""
-
-    buffer_points: Callable[..., Any]
-    """See `core.start_buffer.make_buffer_kernel`."""
-
+    buffer_points: Callable[..., Any]  # See `core.start_buffer.make_buffer_kernel`
+    # (state, rows, settings, work, scores, p_values): of each row as the next one, without learning
     score: Callable[..., Any]
-    """(state, rows, settings, work, scores, p_values): of each row as the next one, without learning."""
-
-    score_isolated: Callable[..., Any]
-    """The same for rows with unknown predecessors."""
-
+    score_isolated: Callable[..., Any]  # The same for rows with unknown predecessors
+    # (state, rows, settings, work, p_values, outcomes): the outcome of each row, given its p-value. For a copy of the
+    # state, in which the ensemble is updated.
     classify_rows: Callable[..., Any]
-    """(state, rows, settings, work, p_values, outcomes): the outcome of each row, given its p-value. For a copy of the
-    state, in which the ensemble is updated."""
-
+    # (state, settings) → the log-evidence for a change minus the limit at which an alarm is raised
     log_evidence_margin: Callable[..., Any]
-    """(state, settings) → the log-evidence for a change minus the limit at which an alarm is raised."""
-
-    first_invalid: Callable[..., Any]
-    """(rows) → the first invalid row, −1 if all are valid."""
-
+    first_invalid: Callable[..., Any]  # (rows) → the first invalid row, −1 if all are valid
+    # (y) → number of NaN coordinates, −1 for an invalid point; for use from Python
     count_missing: Callable[[Vector], int]
-    """(y) → number of NaN coordinates, −1 for an invalid point; for use from Python."""
-
+    # (theta) → the points of a re-initialization, oldest first, NaN where missing; for use from Python
     reinit_points: Callable[[Vector], Vector]
-    """(theta) → the points of a re-initialization, oldest first, NaN where missing; for use from Python."""
-
+    # (theta, i, shift): move the origin of variable i; for use from Python
     shift_origin: Callable[[Vector, int, float], None]
-    """(theta, i, shift): move the origin of variable i; for use from Python."""
 
 
 @cache

@@ -74,25 +74,18 @@ OUTCOME_NEEDS_REINIT = int(Outcome.NEEDS_REINIT)
 class StepKernels:
     """Kernels of one step of Algorithm 1, for the entry points of streams."""
 
+    # (y) → number of NaN coordinates, −1 for an invalid point; also for use from Python
     count_missing: Callable[[Vector], int]
-    """(y) → number of NaN coordinates, −1 for an invalid point; also for use from Python."""
-
+    # (theta, t, consecutive_rejections, y, settings, work, missing) → (score, whether the threshold rejects y).
+    # consecutive_rejections: before this point; below 0 the threshold is lifted.
     evaluate_point: Callable[..., Any]
-    """(theta, t, consecutive_rejections, y, settings, work, missing) → (score, whether the threshold rejects y).
-
-    consecutive_rejections: before this point; below 0 the threshold is lifted."""
-
+    # (theta, t, y, settings, work, missing): move θ by ρ_t·H, right after `evaluate_point`
     apply_update: Callable[..., Any]
-    """(theta, t, y, settings, work, missing): move θ by ρ_t·H, right after `evaluate_point`."""
-
+    # (state, y, settings, work, missing) → (score, outcome) of a valid point; updates the header
     process_valid_point: Callable[..., Any]
-    """(state, y, settings, work, missing) → (score, outcome) of a valid point; updates the header."""
-
+    # (state, y, settings, work) → (score, outcome) of any point; invalid points are counted
     process_point: Callable[..., Any]
-    """(state, y, settings, work) → (score, outcome) of any point; invalid points are counted."""
-
-    stamp: str
-    """Part of the cache key: see `limpet._jit.compile.source_fingerprint`."""
+    stamp: str  # Part of the cache key: see `limpet._jit.compile.source_fingerprint`
 
 
 @dataclass(frozen=True)
@@ -100,21 +93,13 @@ class StreamKernels:
     """Entry points for one type of stream, compiled at their first call."""
 
     work_size: int
-
-    run: Callable[..., Any]
-    """(state, rows, settings, work, scores, outcomes, estimates): process rows in order."""
-
-    update: Callable[..., Any]
-    """(buffer, y) → the score of an accepted point, NaN otherwise: see `update_or_nan`."""
-
+    run: Callable[..., Any]  # (state, rows, settings, work, scores, outcomes, estimates): process rows in order
+    update: Callable[..., Any]  # (buffer, y) → the score of an accepted point, NaN otherwise: see `update_or_nan`
+    # (state, rows, settings, work, scores, outcomes): score each row as the next one, without learning
     score_rows: Callable[..., Any]
-    """(state, rows, settings, work, scores, outcomes): score each row as the next one, without learning."""
-
-    first_invalid: Callable[..., Any]
-    """(rows) → the first invalid row, −1 if all are valid."""
-
+    first_invalid: Callable[..., Any]  # (rows) → the first invalid row, −1 if all are valid
+    # (y) → number of NaN coordinates, −1 for an invalid point; for use from Python
     count_missing: Callable[[Vector], int]
-    """(y) → number of NaN coordinates, −1 for an invalid point; for use from Python."""
 
 
 @kernel

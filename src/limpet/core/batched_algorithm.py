@@ -43,29 +43,19 @@ class BatchedKernels:
     """
 
     block_size: int
-
+    # (states, streams, offsets, counts, order, points, settings, block, point_indices, in_order, scores, outcomes): all
+    # points are complete, all streams have started, counts do not increase. point_indices: a buffer of `LANES`
+    # integers. in_order: whether each stream has one point, in the order of the streams. None if the model cannot run
+    # on lanes.
     run_lanes: Callable[..., Any] | None
-    """(states, streams, offsets, counts, order, points, settings, block, point_indices, in_order, scores, outcomes):
-    all points are complete, all streams have started, counts do not increase.
-
-    point_indices: a buffer of `LANES` integers. in_order: whether each stream has one point, in the order of the
-    streams. None if the model cannot run on lanes.
-    """
-
     work_size: int
-
+    # (states, streams, offsets, counts, order, points, settings, work, scores, outcomes): any points, stream by stream;
+    # all streams have started
     run_sequential: Callable[..., Any]
-    """(states, streams, offsets, counts, order, points, settings, work, scores, outcomes): any points, stream by
-    stream; all streams have started."""
-
-    first_incomplete: Callable[..., Any]
-    """(points) → the first invalid or incomplete point, −1 if all are complete."""
-
+    first_incomplete: Callable[..., Any]  # (points) → the first invalid or incomplete point, −1 if all are complete
+    # (offsets, counts, order, points, incomplete): mark the streams that have such a point
     mark_incomplete: Callable[..., Any]
-    """(offsets, counts, order, points, incomplete): mark the streams that have such a point."""
-
-    buffer_points: Callable[..., Any]
-    """See `start_buffer.make_buffer_kernel`."""
+    buffer_points: Callable[..., Any]  # See `start_buffer.make_buffer_kernel`
 
 
 @cache

@@ -102,23 +102,17 @@ def fenwick_halve(tree: Counts, n_bins: int, round_up: int) -> None:
 class AnomalyDetector:
     """Compiled functions; `tally` and `tree` are the two parts of the state."""
 
+    # Slots of the two parts in a state
     tally_size: int
     tree_size: int
-    """Slots of the two parts in a state."""
-
+    # (tally, tree, surprise, squared_distance, far, min_squared_distance) → (p-value, whether the point is an anomaly):
+    # counts the surprise afterwards
     observe: Callable[..., Any]
-    """(tally, tree, surprise, squared_distance, far, min_squared_distance) → (p-value, whether the point is an
-    anomaly): counts the surprise afterwards."""
-
-    p_value: Callable[..., Any]
-    """(tally, tree, surprise, far) → the p-value of a surprise, from those counted so far."""
-
+    p_value: Callable[..., Any]  # (tally, tree, surprise, far) → the p-value of a surprise, from those counted so far
+    # (tally, tree, surprise, p, level, far): count a surprise; one with p below the level is counted at the level while
+    # the promised rate is kept
     count_surprise: Callable[..., Any]
-    """(tally, tree, surprise, p, level, far): count a surprise; one with p below the level is counted at the level
-    while the promised rate is kept."""
-
-    halve_if_full: Callable[..., Any]
-    """(tally, tree): halve the counts if they are about to overflow."""
+    halve_if_full: Callable[..., Any]  # (tally, tree): halve the counts if they are about to overflow
 
 
 @cache

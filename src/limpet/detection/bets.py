@@ -39,18 +39,11 @@ class BettingTable:
     first_down: int
     first_widening: int
     first_narrowing: int
-
-    inlier_pay: Vector
-    """(cells, bets): the pay-off of a point that is not extreme."""
-
+    inlier_pay: Vector  # (cells, bets): the pay-off of a point that is not extreme
+    # (2, bets): probabilities of extreme points above and below; their pay-off is this divided by their rate
     extreme_probabilities: Vector
-    """(2, bets): probabilities of extreme points above and below; their pay-off is this divided by their rate."""
-
-    inlier_probabilities: Vector
-    """(bets,): the probability of points that are not extreme."""
-
-    weights: Vector
-    """(2, bets): weights of the bets for a coordinate and for the radius."""
+    inlier_probabilities: Vector  # (bets,): the probability of points that are not extreme
+    weights: Vector  # (2, bets): weights of the bets for a coordinate and for the radius
 
 
 def _normal_cdf(x: float) -> float:
@@ -147,11 +140,10 @@ SHOULDER_THRESHOLD_SD = 2.0  # within a burst, inliers beyond may belong to it
 class BurstGuard:
     """Compiled functions; `channel` is its part of the state."""
 
+    # (channel, r, rate, is_radius, pay): the pay-off of the bets on an extreme point, `rate` that of such points
     pay_extreme: Callable[..., Any]
-    """(channel, r, rate, is_radius, pay): the pay-off of the bets on an extreme point, `rate` that of such points."""
-
+    # (channel, r, pay): within a burst, limit the pay-off of the bets on an inlier far from the center
     limit_inlier: Callable[..., Any]
-    """(channel, r, pay): within a burst, limit the pay-off of the bets on an inlier far from the center."""
 
 
 @kernel

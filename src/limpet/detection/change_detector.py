@@ -94,17 +94,11 @@ MAX_INFLATION = 7.0
 class EProcess:
     """Compiled functions of a channel; `channel` is its part of the state."""
 
+    # (channel, r, u, is_radius, pay): process a residual; the evidence of the channel is the wealth of the bets
     step: Callable[..., Any]
-    """(channel, r, u, is_radius, pay): process a residual; the evidence of the channel is the wealth of the bets."""
-
-    skip_point: Callable[..., Any]
-    """(channel): a point without a value of this channel."""
-
-    reset: Callable[..., Any]
-    """(channel): clear all but the ring buffer, which other functions read."""
-
-    count_point: Callable[..., Any]
-    """(channel): count a point."""
+    skip_point: Callable[..., Any]  # (channel): a point without a value of this channel
+    reset: Callable[..., Any]  # (channel): clear all but the ring buffer, which other functions read
+    count_point: Callable[..., Any]  # (channel): count a point
 
 
 @cache

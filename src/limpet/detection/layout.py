@@ -50,22 +50,18 @@ ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET = 0, 1, 2
 class ChannelLayout:
     """Offsets and sizes of a channel that depend on the memory profile."""
 
+    # Offset, among the counts, of those of inliers within the blocks
     header_size: int
     counts_offset: int
     bins_offset: int
-    """Offset, among the counts, of those of inliers within the blocks."""
-
+    # Offset of the ring buffer of latest points, of this regime and of the previous one
     n_counts: int
     ring_offset: int
-    """Offset of the ring buffer of latest points, of this regime and of the previous one."""
-
+    # Offset of w·R of each bet
     ring_length: int
     wealth_offset: int
-    """Offset of w·R of each bet."""
-
+    # Offset of the same with each term times its age in points, missing ones included; not in the compact profile
     aged_wealth_offset: int
-    """Offset of the same with each term times its age in points, missing ones included; not in the compact profile."""
-
     channel_size: int
 
     def state_size(self, d: int) -> int:

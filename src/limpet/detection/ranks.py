@@ -46,26 +46,16 @@ def draw_uniform(state: Vector, offset: int, is_float32: bool) -> float:
 class Histogram:
     """Compiled functions of a histogram."""
 
-    bin_index: Callable[[float], int]
-    """(r) → the bin of a residual that is not extreme."""
-
-    count_inliers: Callable[[Counts], int]
-    """(counts) → number of points in the histogram."""
-
+    bin_index: Callable[[float], int]  # (r) → the bin of a residual that is not extreme
+    count_inliers: Callable[[Counts], int]  # (counts) → number of points in the histogram
+    # (counts, b, u) → (count of smaller ones + u·(count in the same bin + 1)) / (n + 1), uniform on [0, 1)
     rank: Callable[[Counts, int, float], float]
-    """(counts, b, u) → (count of smaller ones + u·(count in the same bin + 1)) / (n + 1), uniform on [0, 1)."""
-
-    is_single_bin: Callable[[Counts, int], bool]
-    """(counts, b) → whether all points are in bin b."""
-
+    is_single_bin: Callable[[Counts, int], bool]  # (counts, b) → whether all points are in bin b
+    # (counts, b): count a point of bin b. Callers halve the counts at `max_count`.
     add_point: Callable[[Counts, int], None]
-    """(counts, b): count a point of bin b. Callers halve the counts at `max_count`."""
-
+    # (counts, above): count an extreme point, above or below; return the rate of such points before it
     add_extreme: Callable[[Counts, bool], float]
-    """(counts, above): count an extreme point, above or below; return the rate of such points before it."""
-
-    halve: Callable[[Counts], None]
-    """(counts): halve all counts; every prefix sum is halved and rounded down."""
+    halve: Callable[[Counts], None]  # (counts): halve all counts; every prefix sum is halved and rounded down
 
 
 @cache

@@ -77,20 +77,14 @@ add_point, bin_index = make_histogram(FULL).add_point, make_histogram(FULL).bin_
 class ReferenceKernels:
     """Compiled functions; `channel` is its part of the state."""
 
-    warm_up: Callable[..., Any]
-    """(state, i, channel, workspace): process a point of the warm-up."""
-
+    warm_up: Callable[..., Any]  # (state, i, channel, workspace): process a point of the warm-up
+    # (state, i, channel, workspace) → whether the reference was built, at the end of the warm-up of channel i
     start: Callable[..., Any]
-    """(state, i, channel, workspace) → whether the reference was built, at the end of the warm-up of channel i."""
-
+    # (channel, z, i) → (residual of a standardized point, whether prewhitening was switched on or off)
     residual_and_switch: Callable[..., Any]
-    """(channel, z, i) → (residual of a standardized point, whether prewhitening was switched on or off)."""
-
-    rebuild: Callable[..., Any]
-    """(channel, workspace): rebuild the reference after prewhitening was switched."""
-
+    rebuild: Callable[..., Any]  # (channel, workspace): rebuild the reference after prewhitening was switched
+    # (state, offset, radius, workspace) → whether the radii of the last points were written to the ring buffer
     fill_radii: Callable[..., Any]
-    """(state, offset, radius, workspace) → whether the radii of the last points were written to the ring buffer."""
 
 
 @kernel

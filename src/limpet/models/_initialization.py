@@ -118,16 +118,15 @@ class TrimmedFit:
     variances that regularize components. best (m, K + K·size): receives the fits.
     """
 
+    # (points, filled (m, n, d), observed (m, n), trusted, min_variances, best, draws (S, K, 2), axis_seeds (m, L, K,
+    # d), trimmed_share, size, workspace): the fit with the largest likelihood of the retained points, among one fit per
+    # row of random numbers and one per axis seed. A NaN in `points` is missing and integrated out; `filled` has an
+    # imputed value there, for the seeds; `observed` counts the other coordinates. trimmed_share: the share of trusted
+    # points that is left out.
     search: Callable[..., Any]
-    """(points, filled (m, n, d), observed (m, n), trusted, min_variances, best, draws (S, K, 2), axis_seeds
-    (m, L, K, d), trimmed_share, size, workspace): the fit with the largest likelihood of the retained points, among
-    one fit per row of random numbers and one per axis seed. A NaN in `points` is missing and integrated out; `filled`
-    has an imputed value there, for the seeds; `observed` counts the other coordinates. trimmed_share: the share of
-    trusted points that is left out."""
-
+    # (points, trusted, min_variances, best, size, variances (d,)): the same for one component and complete points
+    # without trimming, where no search is needed and much less is compiled
     fit_moments: Callable[..., Any]
-    """(points, trusted, min_variances, best, size, variances (d,)): the same for one component and complete points
-    without trimming, where no search is needed and much less is compiled."""
 
 
 @kernel

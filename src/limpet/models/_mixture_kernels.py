@@ -35,17 +35,15 @@ HYPER_SMOOTHING, HYPER_PENALTY = 0, 1
 class MixtureKernels(ModelKernels):
     """Functions of Algorithm 1 for a mixture, and its M-step."""
 
+    # (theta, y, hyper, work, missing) → (a, b) with −log f = a − log_coefficient·log b
     compute_densities: Callable[[Vector, Vector, Vector, Vector, bool], tuple[float, float]]
     log_coefficient: float
-    """(theta, y, hyper, work, missing) → (a, b) with −log f = a − log_coefficient·log b."""
-
+    # (theta, hyper, out): write the parameters θ̄(ŝ) under the penalty to `out`, in the layout of theta
     m_step: Callable[[Vector, Vector, Vector], None]
-    """(theta, hyper, out): write the parameters θ̄(ŝ) under the penalty to `out`, in the layout of theta."""
-
+    # Where `evaluate` stores 1/|Σ| = precision·exp(2·factor) and q of each component in `work`
     precision_offset: int
     factor_offset: int
     distance_offset: int
-    """Where `evaluate` stores 1/|Σ| = precision·exp(2·factor) and q of each component in `work`."""
 
 
 def make_mixture_layout(component: Component, K: int, d: int, is_prestandardized: bool = False) -> Layout:

@@ -196,8 +196,7 @@ def optimum(constants: Constants) -> Optimum:
         return Optimum(math.inf, 0.0, 2.0 * constants.c0, "infinity", reason)
     unbiased = replace(constants, c0=0.0)  # 2 c0 is in every bound and would blur the comparison
     gamma = min(
-        [*local_minima(constants), math.inf],
-        key=lambda gamma: bound(gamma, profile_step(gamma, constants), unbiased),
+        [*local_minima(constants), math.inf], key=lambda gamma: bound(gamma, profile_step(gamma, constants), unbiased)
     )
     rho = profile_step(gamma, constants)
     value = bound(gamma, rho, constants)
