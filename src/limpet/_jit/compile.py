@@ -3,7 +3,7 @@
 A kernel is a plain function (`@kernel`), which remains callable from Python; `jit_entry_point` compiles the entry
 points that call kernels. Numba's file cache stores the result, in the package's folder or, if that is read-only, in
 the user's cache. Numba checks only the file of the entry point to decide whether a cached result is stale;
-`source_fingerprint` adds all sources of the kernels, so that an edit to a model never runs stale code.
+`source_fingerprint` digests all sources of the kernels, so that an edit to a model never runs stale code.
 
 Numba's cache key includes the variables that an entry point encloses: plain functions of a module by name, nested
 functions by their code. A compiled function or an intrinsic among them carries a number that is new in every process,
@@ -11,7 +11,7 @@ which would make every look-up a miss: a kernel must be marked with `@kernel`, n
 
 Numba numbers the cached results of one entry point, and processes that compile different models of the same family at
 the same time may take the same number: one of them would later load the other's machine code. `uniquify_cache_name`
-gives each entry point separate files.
+gives each entry point separate files, whose names include the fingerprint of the sources.
 
 Numba's key of a function depends on whether Python had compiled its file before: the first process on new sources and
 the second would each compile every kernel. `normalize_code_object` makes the keys equal.
@@ -20,7 +20,6 @@ the second would each compile every kernel. `normalize_code_object` makes the ke
 from __future__ import annotations
 
 import hashlib
-import inspect
 import marshal
 import os
 import sys
@@ -141,10 +140,15 @@ def normalize_code_object(function: Callable[..., Any]) -> None:
 
 
 def uniquify_cache_name(function: Callable[..., Any]) -> None:
-    """Append a digest of the enclosed variables to the name, used in file names."""
+    """Append a digest of enclosed variables and kernels to the name, used in file names."""
+    digest = hashlib.sha256()
     if function.__closure__:
-        enclosed = dumps(tuple(cell.cell_contents for cell in function.__closure__))  # as in Numba's key
-        function.__qualname__ += f"-{hashlib.sha256(enclosed).hexdigest()[:16]}"
+        digest.update(dumps(tuple(cell.cell_contents for cell in function.__closure__)))  # as in Numba's key
+    if _find_called_kernels(function):
+        digest.update(source_fingerprint([function]).encode())
+    elif not function.__closure__:
+        return
+    function.__qualname__ += f"-{digest.hexdigest()[:16]}"
 
 
 def unchecked_entry_point(dispatcher: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
@@ -165,18 +169,22 @@ def _file_digest(path: str) -> str:
 
 def _find_called_kernels(function: Callable[..., Any]) -> list[Callable[..., Any]]:
     """Return the kernels among the globals and enclosed variables of a function."""
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return []
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    named = [function.__globals__.get(name) for name in code.co_names]
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
     return [piece for piece in (*cells, *named) if is_kernel(piece)]
 
 
-def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
-    """Return a digest of the sources of kernels: limpet's, and of these functions."""
+@cache
+def _package_sources() -> frozenset[str]:
     package = Path(__file__).parent.parent
-    paths = {str(path) for subpackage in ("_jit", "core", "models") for path in (package / subpackage).rglob("*.py")}
+    return frozenset(
+        str(path) for subpackage in ("_jit", "core", "models") for path in (package / subpackage).rglob("*.py")
+    )
+
+
+def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
+    """Return a digest of limpet's sources, and of those of these functions and the kernels that they call."""
+    paths = set(_package_sources())
     seen: set[Callable[..., Any]] = set()
     pending = list(functions)
     while pending:
@@ -184,8 +192,8 @@ def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
         if function not in seen:
             seen.add(function)
             pending += _find_called_kernels(function)
-            path = inspect.getsourcefile(function)
-            if path and os.path.isfile(path):  # a function defined in a console has no file; Numba hashes its code
+            path = function.__code__.co_filename
+            if os.path.isfile(path):  # a function defined in a console has no file; Numba hashes its code
                 paths.add(path)
     return hashlib.sha256("".join(map(_file_digest, sorted(paths))).encode()).hexdigest()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from limpet._jit.compile import jit_entry_point, source_fingerprint
+from limpet._jit.compile import jit_entry_point
 from limpet.auto import ar1, density_scorer, reinitialization
 from limpet.auto.ar1 import init_ar1
 from limpet.auto.change_score import init_change_score
@@ -187,10 +187,8 @@ def make_moments_kernel() -> Callable[..., Any]:
 
     (points (m, n, d), inliers (m, n), change_states (m, …), ar1_states (m, …), residuals (m, n, d), values (n,)).
     """
-    stamp = source_fingerprint([init_change_score, init_ar1])
 
     def init_moments(points, inliers, change_states, ar1_states, residuals, values):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         m, n, d = points.shape
         for s in range(m):
             for i in range(d):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import log
 from limpet.auto import expert_ensemble
 from limpet.auto.density_scorer import DensityScorer, make_density_scorer
@@ -231,10 +231,8 @@ def make_auto_kernels(
         return result
 
     evaluate, whitened = mixture.evaluate, mixture.norms["whitened"]
-    stamp = source_fingerprint([evaluate, whitened])
 
     def score_fits(fits, points, work, losses, distances):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         for s in range(len(points)):
             fit = fits[s]
             for t in range(points.shape[1]):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from limpet._jit.compile import is_kernel, jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.prefetch import prefetch_row
 from limpet.auto.reinitialization import n_recent, recent_points
 from limpet.auto.step_kernel import N_SETTINGS, AutoKernels, make_auto_kernels
@@ -117,8 +117,6 @@ def make_auto_stream_kernels(
     detector_evidence_margin, detector_work_offset = detector.log_evidence_margin, auto.work_size
     detector_input_offset = auto.residual_offset if lags else auto.point_offset
     work_size = detector_work_offset + detector.work_size
-    pieces = [*vars(auto).values(), *vars(anomaly_detector).values(), *vars(detector).values()]
-    stamp = source_fingerprint(filter(is_kernel, pieces))
     count_missing = make_validity_kernel(d, accept_all, handles_missing=True)
 
     @kernel
@@ -225,7 +223,6 @@ def make_auto_stream_kernels(
         return outcome
 
     def run(state, rows, settings, work, results, outcomes, estimates, is_buffered):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         if len(state) < theta_end or len(work) < work_size:  # never true; it gives the compiler the bounds of all parts
             return 0
         work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]
@@ -245,7 +242,6 @@ def make_auto_stream_kernels(
     def run_batch(  # type: ignore[no-untyped-def]
         states, streams, offsets, counts, order, points, settings, work, results, outcomes, done, is_buffered
     ):
-        stamp  # noqa: B018
         if states.shape[1] < theta_end or len(work) < work_size:  # as above
             return
         work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]
@@ -266,7 +262,6 @@ def make_auto_stream_kernels(
 
     def make_scorer(score_point: Callable[..., Any]) -> Callable[..., Any]:
         def score(state, rows, settings, work, scores, p_values):  # type: ignore[no-untyped-def]
-            stamp  # noqa: B018
             theta = state[HEADER_SIZE:theta_end].view(dtype)
             tally = theta[tally_offset:tree_offset].view(np.int32)
             tree = theta[tree_offset:detector_offset].view(count_dtype)
@@ -280,7 +275,6 @@ def make_auto_stream_kernels(
         return jit_entry_point(score, releases_gil=True)
 
     def classify_rows(state, rows, settings, work, p_values, outcomes):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         theta = state[HEADER_SIZE:theta_end].view(dtype)
         for i in range(len(rows)):
             n_missing = count_missing(rows[i])
@@ -292,12 +286,10 @@ def make_auto_stream_kernels(
                     outcomes[i] |= OUTCOME_ANOMALY
 
     def log_evidence_margin(state, settings):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         theta = state[HEADER_SIZE:theta_end].view(dtype)
         return detector_evidence_margin(theta, detector_offset, settings[CHANGE_THRESHOLD])
 
     def first_invalid(rows):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         for i in range(len(rows)):
             if count_missing(rows[i]) < 0:
                 return i

@@ -18,7 +18,7 @@ from enum import IntFlag
 from functools import cache
 from typing import Any
 
-from limpet._jit.compile import is_kernel, jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import is_kernel, jit_entry_point, kernel
 from limpet.core.model_kernels import ModelKernels
 from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
 from limpet.exceptions import InvalidInputError
@@ -85,7 +85,6 @@ class StepKernels:
     process_valid_point: Callable[..., Any]
     # (state, y, settings, work) → (score, outcome) of any point; invalid points are counted
     process_point: Callable[..., Any]
-    stamp: str  # Part of the cache key: see `limpet._jit.compile.source_fingerprint`
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, V
     """Return the kernels of one step of Algorithm 1."""
     width, handles_missing = kernels.width, kernels.handles_missing
     theta_end = HEADER_SIZE + kernels.layout.size
-    evaluate, advance, valid, squared_norm = (kernels.evaluate, kernels.advance, kernels.is_valid, kernels.norms[norm])
+    evaluate, advance, valid, squared_norm = kernels.evaluate, kernels.advance, kernels.is_valid, kernels.norms[norm]
     used_kernels: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, kernels.estimate, rule]
     for function in used_kernels:
         if not is_kernel(function):
@@ -189,14 +188,7 @@ def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, V
         state[N_INVALID] += 1.0
         return math.nan, OUTCOME_INVALID
 
-    return StepKernels(
-        count_missing,
-        evaluate_point,
-        apply_update,
-        process_valid_point,
-        process_point,
-        source_fingerprint(used_kernels),
-    )
+    return StepKernels(count_missing, evaluate_point, apply_update, process_valid_point, process_point)
 
 
 @cache
@@ -210,11 +202,10 @@ def make_stream_kernels(
     state_offset = score_offset + 1
     estimate, health_index = kernels.estimate, kernels.health_index
     step_kernels = make_step_kernels(kernels, norm, rule)
-    count_missing, evaluate_point, stamp = step_kernels.count_missing, step_kernels.evaluate_point, step_kernels.stamp
+    count_missing, evaluate_point = step_kernels.count_missing, step_kernels.evaluate_point
     process_valid_point, process_point = step_kernels.process_valid_point, step_kernels.process_point
 
     def run(state, rows, settings, work, scores, outcomes, estimates):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         recording = len(estimates) > 0
         for i in range(len(rows)):
             scores[i], outcomes[i] = process_point(state, rows[i], settings, work)
@@ -242,16 +233,13 @@ def make_stream_kernels(
         return math.nan
 
     def update_scalar(buffer, x):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         buffer[scalar_offset] = x
         return update_or_nan(buffer, buffer[scalar_offset:outcome_offset])
 
     def update_vector(buffer, y):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         return update_or_nan(buffer, y)
 
     def score_rows(state, rows, settings, work, scores, outcomes):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         for i in range(len(rows)):
             missing = count_missing(rows[i])
             scores[i], outcomes[i] = math.nan, OUTCOME_INVALID
@@ -263,7 +251,6 @@ def make_stream_kernels(
                 outcomes[i] = OUTCOME_REJECTED if rejected else OUTCOME_ACCEPTED
 
     def first_invalid(rows):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         for i in range(len(rows)):
             if count_missing(rows[i]) < 0:
                 return i

@@ -62,10 +62,9 @@ class BatchedKernels:
 def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> BatchedKernels:
     """Return the entry points of Algorithm 1 for many streams."""
     step_kernels = make_step_kernels(kernels, norm, rule)
-    process_point, stamp = step_kernels.process_point, step_kernels.stamp
+    process_point = step_kernels.process_point
 
     def run_sequential(states, streams, offsets, counts, order, points, settings, work, scores, outcomes):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         for s in range(len(streams)):
             for j in range(counts[s]):
                 index = order[offsets[s] + j]
@@ -85,17 +84,15 @@ def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float
 
 def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any], ...]:
     """Return the entry points of `BatchedKernels` that check and buffer points."""
-    count_missing, stamp = step_kernels.count_missing, step_kernels.stamp
+    count_missing = step_kernels.count_missing
 
     def first_incomplete(points):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         for i in range(len(points)):
             if count_missing(points[i]) != 0:
                 return i
         return -1
 
     def mark_incomplete(offsets, counts, order, points, incomplete):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         for s in range(len(offsets)):
             incomplete[s] = False
             for j in range(counts[s]):
@@ -127,7 +124,7 @@ def make_lane_kernel(
     n_settings: per stream, 0 if all streams have the same.
     """
     step_kernels = make_step_kernels(kernels, norm, rule)
-    evaluate_point, apply_update, stamp = step_kernels.evaluate_point, step_kernels.apply_update, step_kernels.stamp
+    evaluate_point, apply_update = step_kernels.evaluate_point, step_kernels.apply_update
     width, theta_size = kernels.width, kernels.layout.size
     state_size = HEADER_SIZE + theta_size
     row_size = padded_row_size(state_size)
@@ -181,7 +178,6 @@ def make_lane_kernel(
     def run_lanes(  # type: ignore[no-untyped-def]
         states, streams, offsets, counts, order, points, settings, block, point_indices, in_order, scores, outcomes
     ):
-        stamp  # noqa: B018
         fields = lane_view(block, 0)
         lane_settings = fields[settings_offset:] if settings_per_stream else settings
         for first in range(0, len(streams), LANES):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet.core.algorithm import OUTCOME_BUFFERED, OUTCOME_INVALID
 from limpet.core.state import MISSING_SENTINEL, N_BUFFERED, N_INVALID, N_SEEN, Vector
 
@@ -76,7 +76,6 @@ def make_buffer_kernel(count_missing: Callable[[Vector], int]) -> Callable[..., 
     n_processed, is_ready): see `BatchedKernels` for the schedule. Stream s buffers its points in
     start_buffers[slots[s]]; n_processed[s] points were buffered when is_ready[s] is set, or else all of them.
     """
-    stamp = source_fingerprint([count_missing, buffer_point])
 
     def buffer_points(  # type: ignore[no-untyped-def]
         states,
@@ -93,7 +92,6 @@ def make_buffer_kernel(count_missing: Callable[[Vector], int]) -> Callable[..., 
         n_processed,
         is_ready,
     ):
-        stamp  # noqa: B018  (part of the cache key)
         for s in range(len(streams)):
             n_processed[s], is_ready[s] = 0, False
             while n_processed[s] < counts[s] and not is_ready[s]:

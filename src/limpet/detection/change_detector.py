@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import exp, log, minimum
 from limpet._jit.simd import LANES
 from limpet._jit.simd_transpose import load_lanes, store_lanes
@@ -441,10 +441,7 @@ def make_change_detector(
         for j in range(ring_length):
             state[base + ring_offset + j] -= shift
 
-    stamp = source_fingerprint([observe, log_evidence_margin])
-
     def run(state, rows, threshold, work, flags, evidence_margins):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         records_margins = len(evidence_margins) > 0
         for t in range(len(rows)):
             flags[t] = observe(state, 0, rows[t], 0, threshold, work, 0)

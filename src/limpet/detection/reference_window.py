@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import averaging_step, maximum, minimum
 from limpet._jit.sort import insertion_sort, median_of_sorted
 from limpet.core.memory_profile import FULL, MemoryProfile
@@ -116,11 +116,9 @@ def median_mad(values: Vector, n: int) -> tuple[float, float, bool]:
 
 
 def _median_mad(values: Vector, n: int) -> tuple[float, float, bool]:
-    stamp  # noqa: B018  (part of the cache key)
     return median_mad(values, n)
 
 
-stamp = source_fingerprint([median_mad])
 median_mad_entry_point = jit_entry_point(_median_mad)
 """`median_mad`, callable from Python."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import exp, log, maximum
 from limpet.core.state import Layout, Vector
 from limpet.models._seeding import (
@@ -155,7 +155,6 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
     evaluate, impute, advance = component.evaluate, component.impute, component.advance
     init_at_point, add_variances, regularize = component.init_at_point, component.add_variances, component.regularize
     elliptical = component.elliptical
-    stamp = source_fingerprint([evaluate, impute, advance, init_at_point, add_variances, regularize])
 
     @kernel
     def evaluate_component(
@@ -259,7 +258,6 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
     def search(  # type: ignore[no-untyped-def]
         points, filled, observed, trusted, min_variances, best, draws, axis_seeds, trimmed_share, size, workspace
     ):
-        stamp  # noqa: B018  (part of the cache key)
         m, n, d = points.shape
         S, K, _ = draws.shape
         fit, variances, seed_points = workspace.fit, workspace.variances, workspace.seed_points
@@ -308,7 +306,6 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
             separate_duplicates(best[stream], d, K, size, draws, variances)
 
     def fit_moments(points, trusted, min_variances, best, size, variances):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
         m, n, d = points.shape
         for stream in range(m):
             fit, flat_points = best[stream], points[stream].reshape(-1)

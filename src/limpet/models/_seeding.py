@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.sort import quantile_of_sorted, shell_sort
 from limpet.core.state import Vector
 from limpet.models._standardization import BoolArray, median
@@ -110,10 +110,8 @@ def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
 @cache
 def quantile_seeds() -> Callable[..., Any]:
     """Return (points (m, n, d), trusted (m, n), K, axis_seeds (m, d, K, d), values (n,)), compiled."""
-    stamp = source_fingerprint([median, quantile_of_sorted])
 
     def fill_axis_seeds(points, trusted, K, axis_seeds, values):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         m, n, d = points.shape
         for s in range(m):
             for i in range(d):

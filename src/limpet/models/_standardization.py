@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import log, maximum, minimum
 from limpet._jit.sort import median_of_sorted, shell_sort
 from limpet.core.state import Vector
@@ -100,10 +100,8 @@ class StandardizedStart(NamedTuple):
 @cache
 def make_standardize_kernel() -> Callable[..., Any]:
     """Return (points (m, n, d), max_spreads, K, majority, *StandardizedStart, values (n,)), compiled."""
-    stamp = source_fingerprint([median_mad, log])
 
     def standardize_all(points, max_spreads, K, majority, reference, scale, log_scale, out, trusted, n_trusted, values):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018  (part of the cache key)
         m, n, d = points.shape
         for s in range(m):
             standardized, n_near = out[s], 0
