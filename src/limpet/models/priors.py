@@ -73,14 +73,14 @@ def _broadcast_to_variables(value: float | Sequence[float] | None, d: int) -> Ve
 
 
 @kernel
-def prior_center(penalty: Vector, standardization: Vector, d: int, i: int) -> float:
+def prior_center(penalty: Vector, units: Vector, d: int, i: int) -> float:
     """Return the prior center of variable i in standardized units, by default 0."""
     center = penalty[PRIOR_CENTER + i]
-    return 0.0 if isnan(center) else (center - standardization[i]) / standardization[d + i]
+    return 0.0 if isnan(center) else (center - units[i]) / units[d + i]
 
 
 @kernel
-def prior_scale(penalty: Vector, standardization: Vector, d: int, i: int) -> float:
+def prior_scale(penalty: Vector, units: Vector, d: int, i: int) -> float:
     """Return the prior scale of variable i in standardized units, by default 1."""
     scale = penalty[PRIOR_CENTER + d + i]
-    return 1.0 if isnan(scale) else scale / standardization[d + i]
+    return 1.0 if isnan(scale) else scale / units[d + i]

@@ -39,11 +39,11 @@ class Component:
     """(theta, offset, y, y_offset, d, a, imputed): move by the share a towards y; `imputed`: y is from `impute`."""
 
     higher_order_norm: Callable[[Vector, int, float, float, Vector, int, int, Vector, bool], float]
-    """(theta, offset, weight, responsibility, y, y_offset, d, standardization, imputed) → the squared length of the
-    part of H for statistics beyond weight and mean, in the units of the data and about its origin."""
+    """(theta, offset, weight, responsibility, y, y_offset, d, units, imputed) → the squared length of the part of H for
+    statistics beyond weight and mean, in the units of the data and about its origin. units: [ reference | scale ]."""
 
     m_step: Callable[[Vector, int, float, int, Vector, Vector, Vector, int], None]
-    """(theta, offset, weight, d, penalty, standardization, out, out_offset): the M-step under a conjugate prior."""
+    """(theta, offset, weight, d, penalty, units, out, out_offset): the M-step under a conjugate prior."""
 
     init_at_point: Callable[[Vector, int, Vector, int, int, Vector], None]
     """(theta, offset, y, y_offset, d, variances): initialize a component at the point y with these variances."""

@@ -81,22 +81,14 @@ def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: flo
 
 @kernel
 def higher_order_norm(
-    theta: Vector,
-    offset: int,
-    weight: float,
-    r: float,
-    y: Vector,
-    y_offset: int,
-    d: int,
-    standardization: Vector,
-    imputed: bool,
+    theta: Vector, offset: int, weight: float, r: float, y: Vector, y_offset: int, d: int, units: Vector, imputed: bool
 ) -> float:
     """Return Σ_i (w(σ² + μ²) − r·E[y²])², in the units of the data."""
     total = 0.0
     for i in range(d):
-        scale = standardization[d + i]
-        mean_i = standardization[i] + scale * theta[offset + i]
-        y_i = standardization[i] + scale * y[y_offset + i]
+        scale = units[d + i]
+        mean_i = units[i] + scale * theta[offset + i]
+        y_i = units[i] + scale * y[y_offset + i]
         moment = y_i * y_i
         if imputed:
             moment += scale * scale * y[y_offset + d + i]
@@ -107,22 +99,15 @@ def higher_order_norm(
 
 @kernel
 def m_step(
-    theta: Vector,
-    offset: int,
-    weight: float,
-    d: int,
-    penalty: Vector,
-    standardization: Vector,
-    out: Vector,
-    out_offset: int,
+    theta: Vector, offset: int, weight: float, d: int, penalty: Vector, units: Vector, out: Vector, out_offset: int
 ) -> None:
     """As for a full covariance, of which the diagonal is kept."""
     kappa, nu = penalty[PRIOR_MEAN], penalty[PRIOR_COVARIANCE]
     pull = weight * kappa / (weight + kappa) if kappa > 0.0 else 0.0
     for i in range(d):
-        center = prior_center(penalty, standardization, d, i)
+        center = prior_center(penalty, units, d, i)
         deviation = theta[offset + i] - center
-        prior_sd = prior_scale(penalty, standardization, d, i)
+        prior_sd = prior_scale(penalty, units, d, i)
         out[out_offset + i] = (weight * theta[offset + i] + kappa * center) / (weight + kappa)
         s = weight * theta[offset + d + i] + pull * deviation * deviation + nu * prior_sd * prior_sd
         out[out_offset + d + i] = s / (weight + nu)

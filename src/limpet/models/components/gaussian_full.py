@@ -154,27 +154,19 @@ def impute(
 
 @kernel
 def higher_order_norm(
-    theta: Vector,
-    offset: int,
-    weight: float,
-    r: float,
-    y: Vector,
-    y_offset: int,
-    d: int,
-    standardization: Vector,
-    imputed: bool,
+    theta: Vector, offset: int, weight: float, r: float, y: Vector, y_offset: int, d: int, units: Vector, imputed: bool
 ) -> float:
     """Return ‖w(Σ + μμᵀ) − r·E[yyᵀ]‖² over all d² entries, in the units of the data."""
     covariance = offset + d
     total = 0.0
     for i in range(d):
         row = i * (i + 1) // 2
-        mean_i = standardization[i] + standardization[d + i] * theta[offset + i]
-        y_i = standardization[i] + standardization[d + i] * y[y_offset + i]
+        mean_i = units[i] + units[d + i] * theta[offset + i]
+        y_i = units[i] + units[d + i] * y[y_offset + i]
         for j in range(i + 1):
-            scale = standardization[d + i] * standardization[d + j]
-            mean_j = standardization[j] + standardization[d + j] * theta[offset + j]
-            y_j = standardization[j] + standardization[d + j] * y[y_offset + j]
+            scale = units[d + i] * units[d + j]
+            mean_j = units[j] + units[d + j] * theta[offset + j]
+            y_j = units[j] + units[d + j] * y[y_offset + j]
             moment = y_i * y_j
             if imputed:
                 moment += scale * y[y_offset + d + row + j]
@@ -185,14 +177,7 @@ def higher_order_norm(
 
 @kernel
 def m_step(
-    theta: Vector,
-    offset: int,
-    weight: float,
-    d: int,
-    penalty: Vector,
-    standardization: Vector,
-    out: Vector,
-    out_offset: int,
+    theta: Vector, offset: int, weight: float, d: int, penalty: Vector, units: Vector, out: Vector, out_offset: int
 ) -> None:
     """Shrink means towards the center c and covariances towards Ψ = diag(scale²).
 
@@ -202,14 +187,14 @@ def m_step(
     pull = weight * kappa / (weight + kappa) if kappa > 0.0 else 0.0
     for i in range(d):
         row = i * (i + 1) // 2
-        center_i = prior_center(penalty, standardization, d, i)
+        center_i = prior_center(penalty, units, d, i)
         deviation_i = theta[offset + i] - center_i
         out[out_offset + i] = (weight * theta[offset + i] + kappa * center_i) / (weight + kappa)
         for j in range(i + 1):
-            deviation_j = theta[offset + j] - prior_center(penalty, standardization, d, j)
+            deviation_j = theta[offset + j] - prior_center(penalty, units, d, j)
             s = weight * theta[offset + d + row + j] + pull * deviation_i * deviation_j
             if i == j:
-                prior_sd = prior_scale(penalty, standardization, d, i)
+                prior_sd = prior_scale(penalty, units, d, i)
                 s += nu * prior_sd * prior_sd
             out[out_offset + d + row + j] = s / (weight + nu)
 

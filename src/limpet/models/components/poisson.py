@@ -96,15 +96,7 @@ def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: flo
 
 @kernel
 def higher_order_norm(
-    theta: Vector,
-    offset: int,
-    weight: float,
-    r: float,
-    y: Vector,
-    y_offset: int,
-    d: int,
-    standardization: Vector,
-    imputed: bool,
+    theta: Vector, offset: int, weight: float, r: float, y: Vector, y_offset: int, d: int, units: Vector, imputed: bool
 ) -> float:
     """Return 0: no statistics beyond weight and mean."""
     return 0.0
@@ -112,19 +104,12 @@ def higher_order_norm(
 
 @kernel
 def m_step(
-    theta: Vector,
-    offset: int,
-    weight: float,
-    d: int,
-    penalty: Vector,
-    standardization: Vector,
-    out: Vector,
-    out_offset: int,
+    theta: Vector, offset: int, weight: float, d: int, penalty: Vector, units: Vector, out: Vector, out_offset: int
 ) -> None:
     """Compute λ = (s1·m + κc)/(s1 + κ)."""
     kappa = penalty[PRIOR_MEAN]
     for i in range(d):
-        center = prior_center(penalty, standardization, d, i)
+        center = prior_center(penalty, units, d, i)
         out[out_offset + i] = (weight * theta[offset + i] + kappa * center) / (weight + kappa)
 
 
