@@ -40,11 +40,9 @@ from numba.core.serialize import dumps
 from numba.core.typed_passes import NativeLowering
 from numba.extending import register_jitable
 
-# Kernels are only ever inlined into entry points.
-#
-# Numba prepares every function for separate calls: it optimizes it with all its callees and emits machine code. For
-# nested kernels this is repeated at each level and never used, because the entry point is optimized as a whole. A
-# kernel is therefore lowered to LLVM and not compiled further.
+# Numba prepares every function for separate calls: it optimizes it with all its callees and emits machine code. Kernels
+# are only ever inlined into entry points, which are optimized as a whole, so that for nested kernels this would be
+# repeated at each level and never used. A kernel is therefore lowered to LLVM and not compiled further.
 
 
 class _UnoptimizedLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -74,11 +72,10 @@ class _LowerKernel(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class KernelCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's compiler with the last step replaced."""
+class _KernelCompiler(CompilerBase):  # type: ignore[misc]
+    """Numba's compiler with the last step replaced: kernels are only lowered."""
 
     def define_pipelines(self) -> list[Any]:
-        """Return the default pipeline with kernels only lowered."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.passes = [
             (_LowerKernel if pass_ is NativeLowering else pass_, reason) for pass_, reason in manager.passes
@@ -99,9 +96,8 @@ def kernel(function: Function) -> Function:
     callable from Python, unless it uses `exp`, `log` or `fma` of `limpet._jit.math`.
     """
     normalize_code_object(function)
-    jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)(
-        function
-    )
+    options = {"forceinline": True, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
+    jitable: Function = register_jitable(**options)(function)
     jitable.is_kernel = True  # type: ignore[attr-defined]
     return jitable
 

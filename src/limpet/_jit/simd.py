@@ -134,16 +134,11 @@ def _register_arithmetic() -> None:
     _register_operation(operator.neg, (float_lanes,), float_lanes, lambda b, x: b.fneg(x))
     _register_operation(operator.and_, (bool_lanes, bool_lanes), bool_lanes, lambda b, x, y: b.and_(x, y))
     _register_operation(operator.or_, (bool_lanes, bool_lanes), bool_lanes, lambda b, x, y: b.or_(x, y))
+    pair = (float_lanes, float_lanes)
     for name, sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=="}.items():
-        _register_operation(
-            getattr(operator, name),
-            (float_lanes, float_lanes),
-            bool_lanes,
-            lambda b, x, y, s=sign: b.fcmp_ordered(s, x, y),
-        )
-    _register_operation(
-        operator.ne, (float_lanes, float_lanes), bool_lanes, lambda b, x, y: b.fcmp_unordered("!=", x, y)
-    )
+        compare = getattr(operator, name)
+        _register_operation(compare, pair, bool_lanes, lambda b, x, y, s=sign: b.fcmp_ordered(s, x, y))
+    _register_operation(operator.ne, pair, bool_lanes, lambda b, x, y: b.fcmp_unordered("!=", x, y))
     for function, name in ((math.sqrt, "llvm.sqrt"), (abs, "llvm.fabs")):
         _register_operation(function, (float_lanes,), float_lanes, lambda b, x, n=name: llvm_call(b, n, [x]))
     _register_operation(float, (int_lanes,), float_lanes, _integers_to_floats)
@@ -177,12 +172,8 @@ def all_lanes(condition: bool) -> bool:
     return condition
 
 
-_register_operation(
-    select, (bool_lanes, float_lanes, float_lanes), float_lanes, lambda b, condition, x, y: b.select(condition, x, y)
-)
-_register_operation(
-    select, (types.boolean, types.float64, types.float64), types.float64, lambda b, c, x, y: b.select(c, x, y)
-)
+for _condition, _value in ((bool_lanes, float_lanes), (types.boolean, types.float64)):
+    _register_operation(select, (_condition, _value, _value), _value, lambda b, c, x, y: b.select(c, x, y))
 for _function, _name in ((any_lane, "or"), (all_lanes, "and")):
     _register_operation(_function, (types.boolean,), types.boolean, lambda b, condition: condition)
     _register_operation(

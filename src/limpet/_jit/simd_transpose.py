@@ -1,4 +1,4 @@
-"""Vectors of lanes: views, loads and stores, transposition of rows of states.
+"""Vectors of lanes: views, loads and stores, transposition of rows of states, prefetching.
 
 `lane_view(block, offset)` is a vector whose entry i is the lanes block[offset + i·LANES : offset + (i + 1)·LANES]. It
 can be indexed and sliced like the flat vectors that kernels use: for a kernel it is a state, of `LANES` streams.
@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.cgutils import for_range
+from numba.core.cgutils import for_range, get_or_insert_function
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
@@ -68,9 +68,9 @@ class _GetItem(AbstractTemplate):  # type: ignore[misc]
 @infer_global(operator.setitem)
 class _SetItem(AbstractTemplate):  # type: ignore[misc]
     def generic(self, arguments: Any, named: Any) -> Any:
-        return (
-            signature(types.none, lane_view_type, types.int64, float_lanes) if arguments[0] is lane_view_type else None
-        )
+        if arguments[0] is not lane_view_type:
+            return None
+        return signature(types.none, lane_view_type, types.int64, float_lanes)
 
 
 def _element_pointer(builder: Any, column: Any, index: Any) -> Any:
@@ -108,9 +108,9 @@ def store_mask(context: Any, array: Any, offset: Any, condition: Any) -> Any:
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         data = make_array(sig.args[0])(context, builder, arguments[0]).data
         pointer = builder.gep(data, [context.cast(builder, arguments[1], sig.args[1], types.int64)])
-        byte_vector = ir.VectorType(ir.IntType(8), LANES)
+        bytes_type = ir.VectorType(ir.IntType(8), LANES)
         builder.store(
-            builder.zext(arguments[2], byte_vector), builder.bitcast(pointer, byte_vector.as_pointer()), align=1
+            builder.zext(arguments[2], bytes_type), builder.bitcast(pointer, bytes_type.as_pointer()), align=1
         )
         return context.get_dummy_value()
 
@@ -121,6 +121,7 @@ def store_mask(context: Any, array: Any, offset: Any, condition: Any) -> Any:
 
 TILE_SIZE = 4  # rows and fields that are transposed at once
 _TILE_ROW = ir.VectorType(IR_FLOAT64, TILE_SIZE)
+_TILE_POINTER = _TILE_ROW.as_pointer()
 _PAIR_SHUFFLES = ([0, 4, 2, 6], [1, 5, 3, 7])
 _HALF_SHUFFLES = ([0, 1, 4, 5], [2, 3, 6, 7])
 
@@ -163,16 +164,13 @@ def _make_transpose(to_columns: bool) -> Any:
                 column = builder.gep(base.data, [builder.add(offset, builder.mul(field, ir.Constant(IR_INT64, LANES)))])
                 for tile in range(0, LANES, TILE_SIZE):
                     by_row = [builder.gep(row, [field]) for row in rows[tile : tile + TILE_SIZE]]
-                    by_field = [
-                        builder.gep(column, [ir.Constant(IR_INT64, i * LANES + tile)]) for i in range(TILE_SIZE)
-                    ]
-                    sources, targets = (by_row, by_field) if to_columns else (by_field, by_row)
-                    loaded = [
-                        builder.load(builder.bitcast(p, _TILE_ROW.as_pointer()), align=8, typ=_TILE_ROW)
-                        for p in sources
-                    ]
+                    offsets = [ir.Constant(IR_INT64, i * LANES + tile) for i in range(TILE_SIZE)]
+                    by_field = [builder.gep(column, [offset]) for offset in offsets]
+                    pointers = [[builder.bitcast(p, _TILE_POINTER) for p in part] for part in (by_row, by_field)]
+                    sources, targets = pointers if to_columns else reversed(pointers)
+                    loaded = [builder.load(pointer, align=8, typ=_TILE_ROW) for pointer in sources]
                     for value, pointer in zip(_transpose_tile(builder, loaded), targets, strict=True):
-                        builder.store(value, builder.bitcast(pointer, _TILE_ROW.as_pointer()), align=8)
+                        builder.store(value, pointer, align=8)
             return context.get_dummy_value()
 
         return types.none(states, streams, first, block, offset, n, start, end), generate
@@ -250,3 +248,37 @@ def log3(a: float, b: float, c: float) -> tuple[float, float, float]:
     """Return the logarithms of three numbers."""
     x, y, z, _ = unpack4(log(pack4(a, b, c, c)))
     return x, y, z
+
+
+# Prefetching: memory latency is as long as the update of a stream
+
+CACHE_LINE_FLOATS = 8  # numbers in a line of a processor's cache
+
+_IR_BYTE_POINTER, _IR_INT32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+_PREFETCH_WRITE, _PREFETCH_LOCALITY, _PREFETCH_DATA_CACHE = 1, 3, 1  # arguments of LLVM's prefetch
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _prefetch(context: Any, states: Any, row: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        matrix = make_array(sig.args[0])(context, builder, arguments[0])
+        stride, size = builder.extract_value(matrix.strides, 0), builder.extract_value(matrix.shape, 1)
+        row = context.cast(builder, arguments[1], sig.args[1], types.intp)
+        first = builder.gep(builder.bitcast(matrix.data, _IR_BYTE_POINTER), [builder.mul(row, stride)])
+        function_type = ir.FunctionType(ir.VoidType(), [_IR_BYTE_POINTER, _IR_INT32, _IR_INT32, _IR_INT32])
+        prefetch = get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        flags = [ir.Constant(_IR_INT32, flag) for flag in (_PREFETCH_WRITE, _PREFETCH_LOCALITY, _PREFETCH_DATA_CACHE)]
+        rounded_up = builder.add(size, ir.Constant(size.type, CACHE_LINE_FLOATS - 1))
+        lines = builder.udiv(rounded_up, ir.Constant(size.type, CACHE_LINE_FLOATS))
+        with for_range(builder, lines) as loop:
+            pointer = builder.gep(first, [builder.mul(loop.index, ir.Constant(loop.index.type, 8 * CACHE_LINE_FLOATS))])
+            builder.call(prefetch, [pointer, *flags])
+        return context.get_dummy_value()
+
+    return types.none(states, row), generate
+
+
+@kernel
+def prefetch_row(states: Any, row: int) -> None:
+    """Start fetching a row of the states without waiting for it."""
+    _prefetch(states, row)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from limpet._jit.compile import jit_entry_point, kernel
-from limpet._jit.prefetch import prefetch_row
+from limpet._jit.simd_transpose import prefetch_row
 from limpet.auto.reinitialization import n_recent, recent_points
 from limpet.auto.step_kernel import N_SETTINGS, AutoKernels, make_auto_kernels
 from limpet.core.algorithm import (

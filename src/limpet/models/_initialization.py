@@ -56,9 +56,7 @@ def init_mixtures(
     for first in range(0, m, chunk_size):
         chunk, theta = points[first : first + chunk_size], thetas[first : first + chunk_size]
         standardized = standardize_and_screen(chunk, K=K)
-        reference, scale, log_scale = (
-            (standardized.reference, standardized.scale, standardized.log_scale) if is_standardized else (0.0, 1.0, 0.0)
-        )
+        reference, scale, log_scale = standardized[:3] if is_standardized else (0.0, 1.0, 0.0)
         theta[:, :d], theta[:, d : 2 * d], theta[:, 2 * d : 3 * d] = reference, scale, 1.0 / scale
         theta[:, 3 * d], theta[:, 3 * d + 1] = log_scale + d * log_normalizer, 0.0
         scaled, center = (standardized.points, np.zeros((1, d))) if is_standardized else (chunk, standardized.reference)
@@ -87,8 +85,7 @@ def fit_mixtures(
     points, missing = np.ascontiguousarray(points), np.isnan(points)
     size, has_missing = component.n_parameters(d), missing.any(axis=(1, 2))
     trimmed_em = make_trimmed_em(component, bool(has_missing.any()))
-    simple = K == 1 and trimmed_share == 0.0
-    fits = np.empty((m, K + K * size))
+    simple, fits = K == 1 and trimmed_share == 0.0, np.empty((m, K + K * size))
     if simple and 0 < has_missing.sum() < m:  # each stream is fitted as it would be alone
         center = np.broadcast_to(center, (m, d))
         for mask in (has_missing, ~has_missing):
@@ -150,7 +147,7 @@ def trim(trusted: BoolArray, observed: Vector, n_trimmed: int, workspace: EMWork
 
 
 @cache
-def make_trimmed_em(component: Component, handles_missing: bool = True) -> TrimmedFit:
+def make_trimmed_em(component: Component, handles_missing: bool) -> TrimmedFit:
     """Return the fits for a family of components."""
     evaluate, impute, advance = component.evaluate, component.impute, component.advance
     init_at_point, add_variances, regularize = component.init_at_point, component.add_variances, component.regularize
@@ -189,23 +186,16 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
 
     @kernel
     def pool_variances(
-        fit: Vector,
-        d: int,
-        K: int,
-        size: int,
-        total: float,
-        n_retained: float,
-        min_variances: Vector,
-        variances: Vector,
+        fit: Vector, d: int, K: int, size: int, mass: float, n_retained: float, min_variances: Vector, variances: Vector
     ) -> None:
-        """Shrink components to pooled variances; turn masses into weights."""
+        """Shrink components to pooled variances; turn masses, of which `mass` is the sum, into weights."""
         correction = n_retained - K if n_retained - K > 1.0 else 1.0
         correction = VARIANCE_INFLATION * n_retained / correction  # K means have been fitted
         for i in range(d):
             variances[i] = maximum(correction * variances[i], min_variances[i])
         for k in range(K):
             regularize(fit, K + k * size, d, variances, (d + 1.0) / (fit[k] + d + 1.0))
-            fit[k] = (fit[k] + 0.5) / (total + 0.5 * K)
+            fit[k] = (fit[k] + 0.5) / (mass + 0.5 * K)
 
     @kernel
     def m_step(
@@ -271,15 +261,11 @@ def make_trimmed_em(component: Component, handles_missing: bool = True) -> Trimm
                 for i in range(d):
                     variances[i] = SEED_VARIANCE if s < S or i == s - S else 1.0
                 for k in range(K):
-                    drawn_index = (
-                        draw_seed(fit, k, draws[s, k, 0], filled[stream], is_trusted, K, size, workspace)
-                        if s < S
-                        else 0
-                    )
+                    drawn = 0
+                    if s < S:
+                        drawn = draw_seed(fit, k, draws[s, k, 0], filled[stream], is_trusted, K, size, workspace)
                     for i in range(d):
-                        seed_points[s, k, i] = (
-                            filled[stream, drawn_index, i] if s < S else axis_seeds[stream, s - S, k, i]
-                        )
+                        seed_points[s, k, i] = filled[stream, drawn, i] if s < S else axis_seeds[stream, s - S, k, i]
                     fit[k] = 1.0 / K
                     init_at_point(fit, K + k * size, seed_points[s, k], 0, d, variances)
                 if not is_distinct_seed(s, seed_points.reshape(-1), K * d):

@@ -46,24 +46,6 @@ class MixtureKernels(ModelKernels):
     distance_offset: int
 
 
-def make_mixture_layout(component: Component, K: int, d: int, is_prestandardized: bool = False) -> Layout:
-    """Return the fields of theta."""
-    standardization_fields = {
-        "reference": (d,),
-        "scale": (d,),
-        "inverse_scale": (d,),
-        "log_unit": (1,),
-        "starved": (1,),
-    }
-    return Layout(
-        {
-            **({} if is_prestandardized else standardization_fields),
-            "weights": (K,),
-            "components": (K, component.n_parameters(d)),
-        }
-    )
-
-
 def make_mixture_kernels(
     component: Component,
     K: int,
@@ -78,22 +60,17 @@ def make_mixture_kernels(
 ) -> MixtureKernels:
     """Return the functions of Algorithm 1 for a mixture of K components.
 
-    Parameters
-    ----------
-    log_normalizer
-        Term of −log f per variable, besides the scale (½·log 2π for a Gaussian).
-    is_standardized
-        Whether reference and scale are estimated from the data; counts are not standardized.
-    is_prestandardized
-        Whether points and −log f are in standardized units; only the whitened norm is meaningful then.
-    handles_missing
-        Whether points may miss coordinates; if not, the kernels can also be compiled for lanes (`limpet._jit.simd`).
+    log_normalizer: term of −log f per variable, besides the scale (½·log 2π for a Gaussian). is_standardized: whether
+    reference and scale are estimated from the data; counts are not standardized. is_prestandardized: whether points and
+    −log f are in standardized units; only the whitened norm is meaningful then. handles_missing: whether points may
+    miss coordinates; if not, the kernels can also be compiled for lanes (`limpet._jit.simd`).
     """
-    layout = make_mixture_layout(component, K, d, is_prestandardized)
     size = component.n_parameters(d)
-    standardization_names = ("reference", "scale", "inverse_scale", "log_unit", "starved")
+    standardization = {"reference": (d,), "scale": (d,), "inverse_scale": (d,), "log_unit": (1,), "starved": (1,)}
+    parameter_fields = {"weights": (K,), "components": (K, size)}
+    layout = Layout(parameter_fields if is_prestandardized else {**standardization, **parameter_fields})
     reference, scale, inverse_scale, log_normalizer_offset, starved = (
-        -1 if is_prestandardized else layout.offset(name) for name in standardization_names
+        -1 if is_prestandardized else layout.offset(name) for name in standardization
     )
     weights, components = layout.offset("weights"), layout.offset("components")
     # Offsets in the workspace.
@@ -129,11 +106,10 @@ def make_mixture_kernels(
         """Store weighted densities and distances; responsibilities are share/total."""
         log_normalizer_sum = d * log_normalizer if is_prestandardized else theta[log_normalizer_offset]
         for i in range(d):
-            work[point + i] = (
-                y[i]
-                if is_prestandardized
-                else clip_coordinate((y[i] - theta[reference + i]) * theta[inverse_scale + i])
-            )
+            x = y[i]
+            if not is_prestandardized:
+                x = clip_coordinate((x - theta[reference + i]) * theta[inverse_scale + i])
+            work[point + i] = x
             if handles_missing and missing and math.isnan(y[i]):
                 work[point + i] = math.nan
                 log_normalizer_sum -= log_normalizer if is_prestandardized else log(theta[scale + i]) + log_normalizer

@@ -36,7 +36,6 @@ class EMWorkspace(NamedTuple):
 
 
 def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
-    """Allocate the workspace."""
     size = component.n_parameters(d)
     return EMWorkspace(
         np.empty((N_RANDOM_SEEDINGS + d, K, d)),

@@ -35,25 +35,11 @@ def make_regression_layout(p: int) -> Layout:
     return Layout({"reference": (p + 1,), "scale": (p + 1,), "coef": (p,), "intercept": (1,), "variance": (1,)})
 
 
-def init_regression(points: Vector, theta: Vector, scaled_target: bool) -> None:
-    """Initialize reference and scale from the first points, coefficients by 0."""
-    p = points.shape[1] - 1
-    reference, scale = fit_location_scale(points)
-    if not scaled_target:
-        reference[p], scale[p] = 0.0, 1.0
-    theta[:] = 0.0
-    theta[: p + 1] = reference
-    theta[p + 1 : 2 * p + 2] = scale
-    theta[-1] = 1.0
-
-
 @kernel
 def standardize_entry(y: Vector, i: int, theta: Vector, p: int) -> float:
     """Return entry i of the point in standardized units, 0 if it is missing."""
     x = (y[i] - theta[i]) / theta[p + 1 + i]
-    if math.isnan(x):
-        return 0.0
-    return clip_coordinate(x)
+    return 0.0 if math.isnan(x) else clip_coordinate(x)
 
 
 @kernel
@@ -68,17 +54,6 @@ def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
         result += theta[coef + i] * x
     work[p] = squared_length
     return result
-
-
-@kernel
-def gradient_norm(theta: Vector, hyper: Vector, work: Vector, p: int) -> float:
-    """Return ‖H‖² over coefficients and intercept, H = λb − e·x."""
-    e = work[p + 1]
-    total = e * e
-    for i in range(p):
-        h = hyper[HYPER_L2] * theta[2 * p + 2 + i] - e * work[i]
-        total += h * h
-    return total
 
 
 @kernel
@@ -111,7 +86,13 @@ def make_regression_kernels(
 
     @kernel
     def full(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        return gradient_norm(theta, hyper, work, p)
+        """Return ‖H‖² over coefficients and intercept, H = λb − e·x."""
+        e = work[p + 1]
+        total = e * e
+        for i in range(p):
+            h = hyper[HYPER_L2] * theta[coef + i] - e * work[i]
+            total += h * h
+        return total
 
     @kernel
     def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
@@ -119,7 +100,12 @@ def make_regression_kernels(
             out[i] = theta[coef + i] * theta[scale + p] / theta[scale + i]
 
     def init(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
-        init_regression(points, theta, scaled_target)
+        """Initialize reference and scale from the first points, coefficients by 0."""
+        theta[:] = 0.0
+        theta[: p + 1], theta[p + 1 : 2 * p + 2] = fit_location_scale(points)
+        if not scaled_target:
+            theta[p], theta[2 * p + 1] = 0.0, 1.0
+        theta[-1] = 1.0
 
     return ModelKernels(
         layout=make_regression_layout(p),
@@ -286,10 +272,8 @@ def _logistic_regression_kernels(p: int) -> ModelKernels:
         z = linear_predictor(theta, y, work, p)
         z = z if y[p] > 0.5 else -z
         exp_neg_margin = exp(-abs(z))
-        error_probability = (
-            exp_neg_margin / (1.0 + exp_neg_margin) if z > 0.0 else 1.0 / (1.0 + exp_neg_margin)
-        )  # the probability of the other label
-        work[residual] = error_probability if y[p] > 0.5 else -error_probability
+        other_probability = exp_neg_margin / (1.0 + exp_neg_margin) if z > 0.0 else 1.0 / (1.0 + exp_neg_margin)
+        work[residual] = other_probability if y[p] > 0.5 else -other_probability
         work[odds] = exp(-z)
         return log(1.0 + exp_neg_margin) + (0.0 if z > 0.0 else -z)
 
