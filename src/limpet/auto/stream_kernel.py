@@ -21,6 +21,7 @@ from limpet.core.algorithm import (
     OUTCOME_INVALID,
     OUTCOME_NEEDS_REINIT,
     OUTCOME_REJECTED,
+    make_first_invalid,
     make_validity_kernel,
 )
 from limpet.core.memory_profile import FULL, MemoryProfile, profile_for
@@ -125,10 +126,8 @@ def make_auto_stream_kernels(
     ) -> int:
         """Process a valid point: write its results, return its outcome."""
         theta = state[HEADER_SIZE:theta_end].view(dtype)
-        tally, tree = (
-            theta[tally_offset:tree_offset].view(np.int32),
-            theta[tree_offset:detector_offset].view(count_dtype),
-        )
+        tally = theta[tally_offset:tree_offset].view(np.int32)
+        tree = theta[tree_offset:detector_offset].view(count_dtype)
         state[N_SEEN] += 1.0
         score, change_score, surprise, squared_distance, rejected, needs_reinit = step(
             theta, y, settings, work, n_missing
@@ -187,10 +186,8 @@ def make_auto_stream_kernels(
     def observe_start_point(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> None:
         """Count the surprise at a point of the initialization."""
         _, surprise, _, _ = score_point(theta, y, settings, work, n_missing)
-        tally, tree = (
-            theta[tally_offset:tree_offset].view(np.int32),
-            theta[tree_offset:detector_offset].view(count_dtype),
-        )
+        tally = theta[tally_offset:tree_offset].view(np.int32)
+        tree = theta[tree_offset:detector_offset].view(count_dtype)
         count_surprise(tally, tree, surprise, 1.0, 0.0, 0.0)
         observe_only(theta, work)
 
@@ -227,9 +224,8 @@ def make_auto_stream_kernels(
             return 0
         work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]
         for i in range(len(rows)):
-            outcome = process_point(
-                state, rows[i], settings, threshold, work, results[0 if is_buffered else i], is_buffered
-            )
+            result = results[0 if is_buffered else i]
+            outcome = process_point(state, rows[i], settings, threshold, work, result, is_buffered)
             if is_buffered:
                 continue
             outcomes[i] = outcome
@@ -251,11 +247,9 @@ def make_auto_stream_kernels(
             state, outcome, j = states[streams[s]], OUTCOME_ACCEPTED, 0
             while j < counts[s] and outcome < OUTCOME_CHANGE:
                 index = order[offsets[s] + j]
-                result_index = 0 if is_buffered else index
-                outcome = process_point(
-                    state, points[index], settings, threshold, work, results[result_index], is_buffered
-                )
-                outcomes[result_index] = outcome
+                k = 0 if is_buffered else index
+                outcome = process_point(state, points[index], settings, threshold, work, results[k], is_buffered)
+                outcomes[k] = outcome
                 outcome = OUTCOME_ACCEPTED if is_buffered else outcome
                 j += 1
             done[s] = j
@@ -289,12 +283,6 @@ def make_auto_stream_kernels(
         theta = state[HEADER_SIZE:theta_end].view(dtype)
         return detector_evidence_margin(theta, detector_offset, settings[CHANGE_THRESHOLD])
 
-    def first_invalid(rows):  # type: ignore[no-untyped-def]
-        for i in range(len(rows)):
-            if count_missing(rows[i]) < 0:
-                return i
-        return -1
-
     def reinit_points(theta: Vector) -> Vector:
         n = n_recent(layout, theta, profile)
         if shares_ring:
@@ -314,7 +302,7 @@ def make_auto_stream_kernels(
         make_scorer(auto.score_isolated),
         jit_entry_point(classify_rows, releases_gil=True),
         jit_entry_point(log_evidence_margin),
-        jit_entry_point(first_invalid),
+        make_first_invalid(count_missing),
         count_missing,
         reinit_points,
         shift_origin,

@@ -125,18 +125,29 @@ def make_validity_kernel(width: int, valid: Callable[[Vector], bool], handles_mi
     return count_missing
 
 
+def make_first_invalid(count_missing: Callable[[Vector], int]) -> Callable[..., Any]:
+    """Return an entry point (rows) → the first invalid row, −1 if all are valid."""
+
+    def first_invalid(rows):  # type: ignore[no-untyped-def]
+        for i in range(len(rows)):
+            if count_missing(rows[i]) < 0:
+                return i
+        return -1
+
+    return jit_entry_point(first_invalid)
+
+
 @cache
 def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> StepKernels:
     """Return the kernels of one step of Algorithm 1."""
-    width, handles_missing = kernels.width, kernels.handles_missing
-    theta_end = HEADER_SIZE + kernels.layout.size
+    width, theta_end = kernels.width, HEADER_SIZE + kernels.layout.size
     evaluate, advance, valid, squared_norm = kernels.evaluate, kernels.advance, kernels.is_valid, kernels.norms[norm]
     used_kernels: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, kernels.estimate, rule]
     for function in used_kernels:
         if not is_kernel(function):
             raise InvalidInputError(f"{function.__qualname__}: must be a kernel. Decorate it with @kernel.")
 
-    count_missing = make_validity_kernel(width, valid, handles_missing)
+    count_missing = make_validity_kernel(width, valid, kernels.handles_missing)
 
     @kernel
     def evaluate_point(
@@ -250,18 +261,12 @@ def make_stream_kernels(
                 )
                 outcomes[i] = OUTCOME_REJECTED if rejected else OUTCOME_ACCEPTED
 
-    def first_invalid(rows):  # type: ignore[no-untyped-def]
-        for i in range(len(rows)):
-            if count_missing(rows[i]) < 0:
-                return i
-        return -1
-
     update = update_scalar if width == 1 else update_vector
     return StreamKernels(
         kernels.work_size + 3,
         jit_entry_point(run, releases_gil=True),
         jit_entry_point(update),
         jit_entry_point(score_rows, releases_gil=True),
-        jit_entry_point(first_invalid),
+        make_first_invalid(count_missing),
         count_missing,
     )

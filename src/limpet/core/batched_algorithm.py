@@ -15,14 +15,7 @@ from typing import Any
 from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.simd import LANES, any_lane, select
 from limpet._jit.simd_transpose import TILE_SIZE, columns_to_rows, lane_view, rows_to_columns, store_mask
-from limpet.core.algorithm import (
-    N_PATIENCE,
-    N_WARMUP,
-    OUTCOME_ACCEPTED,
-    OUTCOME_REJECTED,
-    StepKernels,
-    make_step_kernels,
-)
+from limpet.core.algorithm import N_PATIENCE, N_WARMUP, OUTCOME_ACCEPTED, OUTCOME_REJECTED, make_step_kernels
 from limpet.core.model_kernels import ModelKernels
 from limpet.core.start_buffer import make_buffer_kernel
 from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
@@ -62,29 +55,13 @@ class BatchedKernels:
 def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> BatchedKernels:
     """Return the entry points of Algorithm 1 for many streams."""
     step_kernels = make_step_kernels(kernels, norm, rule)
-    process_point = step_kernels.process_point
+    process_point, count_missing = step_kernels.process_point, step_kernels.count_missing
 
     def run_sequential(states, streams, offsets, counts, order, points, settings, work, scores, outcomes):  # type: ignore[no-untyped-def]
         for s in range(len(streams)):
             for j in range(counts[s]):
                 index = order[offsets[s] + j]
                 scores[index], outcomes[index] = process_point(states[streams[s]], points[index], settings, work)
-
-    block_size, run_lanes = (
-        (0, None) if kernels.lane_kernels is None else make_lane_kernel(kernels.lane_kernels, norm, rule, 0)
-    )
-    return BatchedKernels(
-        block_size,
-        run_lanes,
-        kernels.work_size,
-        jit_entry_point(run_sequential, releases_gil=True),
-        *make_validity_kernels(step_kernels),
-    )
-
-
-def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any], ...]:
-    """Return the entry points of `BatchedKernels` that check and buffer points."""
-    count_missing = step_kernels.count_missing
 
     def first_incomplete(points):  # type: ignore[no-untyped-def]
         for i in range(len(points)):
@@ -100,29 +77,28 @@ def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any]
                     incomplete[s] = True
                     break
 
-    entry_points = (jit_entry_point(function, releases_gil=True) for function in (first_incomplete, mark_incomplete))
-    return *entry_points, make_buffer_kernel(count_missing)
+    block_size, run_lanes = make_lane_kernels(kernels, norm, rule) or (0, None)
+    return BatchedKernels(
+        block_size,
+        run_lanes,
+        kernels.work_size,
+        *(jit_entry_point(f, releases_gil=True) for f in (run_sequential, first_incomplete, mark_incomplete)),
+        make_buffer_kernel(count_missing),
+    )
 
 
 @cache
-def make_grid_kernels(
-    kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
+def make_lane_kernels(
+    model: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int = 0
 ) -> tuple[int, Callable[..., Any]] | None:
-    """Return the block size and `run_lanes` for streams with separate settings.
+    """Return the block size and `run_lanes`, None if the model cannot run on lanes.
 
-    settings: (streams, n_settings). scores, outcomes: (streams, points): several streams may have the same points.
-    None if the model cannot run on lanes.
+    n_settings: per stream, if streams have separate settings (streams, n_settings); several of them may have the same
+    points, and scores and outcomes are (streams, points).
     """
-    return None if kernels.lane_kernels is None else make_lane_kernel(kernels.lane_kernels, norm, rule, n_settings)
-
-
-def make_lane_kernel(
-    kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
-) -> tuple[int, Callable[..., Any]]:
-    """Return the block size and `run_lanes`.
-
-    n_settings: per stream, 0 if all streams have the same.
-    """
+    kernels = model.lane_kernels
+    if kernels is None:
+        return None
     step_kernels = make_step_kernels(kernels, norm, rule)
     evaluate_point, apply_update = step_kernels.evaluate_point, step_kernels.apply_update
     width, theta_size = kernels.width, kernels.layout.size
@@ -191,9 +167,7 @@ def make_lane_kernel(
                 for lane in range(active):
                     for i in range(n_settings):
                         block[(settings_offset + i) * LANES + lane] = settings[first + lane, i]
-            if (
-                in_order and active == LANES and width == 1 and not settings_per_stream
-            ):  # points and results are contiguous
+            if in_order and active == LANES and width == 1 and not settings_per_stream:  # all is contiguous
                 first_index = order[offsets[first]]
                 score, rejected = process_lanes(fields, lane_view(points, first_index), lane_settings)
                 lane_view(scores, first_index)[0] = score
@@ -210,13 +184,11 @@ def make_lane_kernel(
                     score, rejected = process_lanes(fields, fields[point_offset:], lane_settings)
                     fields[score_offset], fields[rejected_offset] = score, select(rejected, 1.0, 0.0)
                     for lane in range(active):
-                        result_index = (
-                            (first + lane, offsets[first + lane] + j) if settings_per_stream else point_indices[lane]
-                        )
+                        row = first + lane
+                        result_index = (row, offsets[row] + j) if settings_per_stream else point_indices[lane]
                         scores[result_index] = block[score_offset * LANES + lane]
-                        outcomes[result_index] = (
-                            OUTCOME_REJECTED if block[rejected_offset * LANES + lane] > 0.0 else OUTCOME_ACCEPTED
-                        )
+                        is_rejected = block[rejected_offset * LANES + lane] > 0.0
+                        outcomes[result_index] = OUTCOME_REJECTED if is_rejected else OUTCOME_ACCEPTED
             if active == LANES:
                 columns_to_rows(states, streams, first, block, 0, row_size, 0, fixed_start)
                 columns_to_rows(states, streams, first, block, 0, row_size, fixed_end, row_size)

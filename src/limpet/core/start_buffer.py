@@ -72,35 +72,22 @@ def started_marker(n_seen: Any, n_invalid: Any, n_init: int) -> Any:
 def make_buffer_kernel(count_missing: Callable[[Vector], int]) -> Callable[..., Any]:
     """Return an entry point that buffers points of streams before their start.
 
-    (states, start_buffers, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing,
-    n_processed, is_ready): see `BatchedKernels` for the schedule. Stream s buffers its points in
-    start_buffers[slots[s]]; n_processed[s] points were buffered when is_ready[s] is set, or else all of them.
+    (states, starts, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing, done, ready):
+    see `BatchedKernels` for the schedule. Stream s buffers its points in starts[slots[s]]; done[s] points were buffered
+    when ready[s] is set, or else all of them.
     """
 
     def buffer_points(  # type: ignore[no-untyped-def]
-        states,
-        start_buffers,
-        slots,
-        streams,
-        offsets,
-        counts,
-        order,
-        points,
-        scores,
-        outcomes,
-        buffers_missing,
-        n_processed,
-        is_ready,
+        states, starts, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing, done, ready
     ):
         for s in range(len(streams)):
-            n_processed[s], is_ready[s] = 0, False
-            while n_processed[s] < counts[s] and not is_ready[s]:
-                index = order[offsets[s] + n_processed[s]]
-                missing = count_missing(points[index])
-                is_ready[s] = buffer_point(
-                    states[streams[s]], start_buffers[slots[s]], points[index], missing, buffers_missing
-                )
+            done[s], ready[s] = 0, False
+            while done[s] < counts[s] and not ready[s]:
+                index = order[offsets[s] + done[s]]
+                y = points[index]
+                missing = count_missing(y)
+                ready[s] = buffer_point(states[streams[s]], starts[slots[s]], y, missing, buffers_missing)
                 scores[index], outcomes[index] = math.nan, OUTCOME_INVALID if missing < 0 else OUTCOME_BUFFERED
-                n_processed[s] += 1
+                done[s] += 1
 
     return jit_entry_point(buffer_points, releases_gil=True)

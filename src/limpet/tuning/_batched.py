@@ -10,7 +10,7 @@ import numpy as np
 from limpet._jit.compile import announce_compilation
 from limpet._jit.simd import LANES
 from limpet.core.algorithm import MAX_ABS_VALUE
-from limpet.core.batched_algorithm import make_grid_kernels, padded_row_size
+from limpet.core.batched_algorithm import make_lane_kernels, padded_row_size
 from limpet.core.state import HEADER_SIZE, Vector
 from limpet.datasets import Stream
 from limpet.learners import Learner, StochasticApproximation, Trace
@@ -88,7 +88,7 @@ def _run_in_lanes(learners: Sequence[StochasticApproximation], points: Vector) -
     states = np.zeros((len(engines), padded_row_size(size)))
     states[:, :size] = [engine.buffer.state[:size] for engine in engines]
     settings = np.array([engine.buffer.settings for engine in engines])
-    grid_kernels = make_grid_kernels(first.functions, first.norm, first.rule, settings.shape[1])
+    grid_kernels = make_lane_kernels(first.functions, first.norm, first.rule, settings.shape[1])
     assert grid_kernels is not None
     block_size, run = grid_kernels
     scores, outcomes = np.empty((len(engines), n)), np.empty((len(engines), n), np.int8)
