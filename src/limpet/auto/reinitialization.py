@@ -32,16 +32,8 @@ MAX_CLUSTER_WIDTH_SD = 2.5  # of the latest points, to be in one place
 
 # state = [ evidence | points since it was zero | rejected ones among them | contamination | points of this estimate
 #           | points until the next scheduled check | scheduled checks left | next index in the ring buffer ]
-(
-    REJECTION_EVIDENCE,
-    POINTS_SINCE_ZERO,
-    N_REJECTED,
-    CONTAMINATION,
-    CONTAMINATION_COUNT,
-    POINTS_UNTIL_CHECK,
-    CHECKS_LEFT,
-    NEXT_RING_INDEX,
-) = range(8)
+REJECTION_EVIDENCE, POINTS_SINCE_ZERO, N_REJECTED, CONTAMINATION, CONTAMINATION_COUNT = range(5)
+POINTS_UNTIL_CHECK, CHECKS_LEFT, NEXT_RING_INDEX = range(5, 8)
 
 
 def reinit_fields(K: int, d: int, has_ring: bool = True, profile: MemoryProfile = FULL) -> dict[str, tuple[int, ...]]:

@@ -49,11 +49,8 @@ def make_diagnostics_kernel(layout: Layout, d: int) -> Callable[..., Any]:
                 square, mean_abs, last = theta[base + VARIANCE], theta[base + MEAN_ABS], theta[base + LAST_RESIDUALS]
                 if x * x > MAX_RESIDUAL_SD * MAX_RESIDUAL_SD * square and theta[count] > 10.0:
                     x = MAX_RESIDUAL_SD * square**0.5 * (1.0 if x > 0.0 else -1.0)
-                size, before, oldest = (
-                    abs(x) - mean_abs,
-                    abs(last) - mean_abs,
-                    theta[base + LAST_RESIDUALS + LONG_LAG - 1],
-                )
+                size, before = abs(x) - mean_abs, abs(last) - mean_abs
+                oldest = theta[base + LAST_RESIDUALS + LONG_LAG - 1]
                 theta[base + VARIANCE] += step * (x * x - square)
                 theta[base + COVARIANCE_LAG_1] += step * (x * last - theta[base + COVARIANCE_LAG_1])
                 theta[base + COVARIANCE_LONG_LAG] += step * (x * oldest - theta[base + COVARIANCE_LONG_LAG])
@@ -118,9 +115,6 @@ def autocorrelation_report(state: Vector) -> list[AutocorrelationReport] | None:
     moments = state[:PAUSE_POINTS].reshape(-1, VALUES_PER_VARIABLE)
     variance = np.maximum(moments[:, VARIANCE], 1e-300)
     sizes = np.maximum(moments[:, ABS_VARIANCE], 1e-300)
-    ratios = (
-        moments[:, COVARIANCE_LAG_1] / variance,
-        moments[:, COVARIANCE_LONG_LAG] / variance,
-        moments[:, ABS_COVARIANCE_LAG_1] / sizes,
-    )
-    return [AutocorrelationReport(*map(float, three)) for three in zip(*ratios, strict=True)]
+    lag_1, long_lag = moments[:, COVARIANCE_LAG_1] / variance, moments[:, COVARIANCE_LONG_LAG] / variance
+    ratios = zip(lag_1, long_lag, moments[:, ABS_COVARIANCE_LAG_1] / sizes, strict=True)
+    return [AutocorrelationReport(*map(float, three)) for three in ratios]

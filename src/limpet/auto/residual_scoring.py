@@ -58,11 +58,8 @@ def make_residual_scorer(
 ) -> ResidualScorer:
     """Return the residual scorer for a layout of theta."""
     scorer = make_density_scorer(covariance, 1, d)
-    return make_full_scorer(layout, scorer, d, lags, season) if profile.is_full else make_null_scorer(scorer)
-
-
-def make_full_scorer(layout: Layout, scorer: DensityScorer, d: int, lags: int, season: int) -> ResidualScorer:
-    """Return the functions of the full memory profile."""
+    if not profile.is_full:
+        return make_null_scorer(scorer)
     residual_model = make_seasonal_ar(layout, d, lags, season) if lags else ar1.make_ar1(layout, d)
     residual_offset, scorer_work_size = layout.offset("residual_scorer"), scorer.work_size
     score_density, learn_residual, swap = scorer.score, scorer.learn, scorer.swap_core
@@ -140,5 +137,5 @@ def make_null_scorer(scorer: DensityScorer) -> ResidualScorer:
     def observe_only(theta: Vector, point: Vector, work: Vector) -> None:
         pass
 
-    no_deseason, no_tick = ar1.noop_deseason, ar1.noop_tick
-    return ResidualScorer(scorer, 0.0, 0, no_deseason, score_residual, score_residual, learn, observe_only, no_tick)
+    functions = (ar1.noop_deseason, score_residual, score_residual, learn, observe_only, ar1.noop_tick)
+    return ResidualScorer(scorer, 0.0, 0, *functions)

@@ -123,12 +123,8 @@ def make_auto_kernels(
     reference, scale, is_full = layout.offset("reference"), layout.offset("scale"), profile.is_full
     inverse_scale = layout.offset("inverse_scale") if is_full else -1
     log_scale, value, experts = (layout.offset(name) for name in ("log_scale", "value_scorer", "experts"))
-    score_value, learn_value, replace_core, swap_value = (
-        scorer.score,
-        scorer.learn,
-        scorer.replace_core,
-        scorer.swap_core,
-    )
+    score_value, learn_value = scorer.score, scorer.learn
+    replace_core, swap_value = scorer.replace_core, scorer.swap_core
     check_ensemble_rejection, learn_ensemble = ensemble.check_rejection, ensemble.learn
     best_expert, update_reinit_evidence = ensemble.best_expert, make_reinit_kernel(layout, K, d, profile)
     deseason, learn_residual = residual_kernels.deseason, residual_kernels.learn

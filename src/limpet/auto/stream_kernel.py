@@ -108,7 +108,7 @@ def make_auto_stream_kernels(
     tally_offset, tree_offset = layout.offset("p_value_counts"), layout.offset("surprise_histogram")
     detector_offset, in_anomaly_offset = layout.offset("change_detector"), layout.offset("in_anomaly")
     theta_end = HEADER_SIZE + n_float64_slots(layout.size, profile.dtype)
-    dtype, count_dtype = profile.dtype, profile.count_dtype
+    dtype, count_dtype, is_full = profile.dtype, profile.count_dtype, profile.is_full
     observe_surprise, count_surprise = anomaly_detector.observe, anomaly_detector.count_surprise
     p_value, normalized_evidence = anomaly_detector.p_value, detector.normalized_evidence
     recentering_offset, shift_auto_origin = auto.recentering_offset, auto.shift_origin
@@ -163,7 +163,6 @@ def make_auto_stream_kernels(
 
     @kernel
     def shift_origin(theta: Vector, i: int, shift: float) -> None:
-        """Move the origin of variable i."""
         shift_auto_origin(theta, i, shift)
         shift_detector_origin(theta, detector_offset, i, shift)
 
@@ -175,12 +174,6 @@ def make_auto_stream_kernels(
             if shift != 0.0:
                 shift_origin(theta, i, shift)
         results[CHANGE_SCORE] = normalized_evidence(theta, detector_offset, settings[CHANGE_THRESHOLD])
-
-    @kernel
-    def finish_full(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
-        pass
-
-    finish = finish_full if profile.is_full else finish_compact
 
     @kernel
     def observe_start_point(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> None:
@@ -215,8 +208,8 @@ def make_auto_stream_kernels(
             outcome = score_and_update(state, y, settings, work, results, n_missing)
         if observe(theta, detector_offset, work, detector_input_offset, threshold, work, detector_work_offset) > 0.0:
             outcome |= OUTCOME_CHANGE
-        if not is_buffered:
-            finish(theta, settings, work, results)
+        if not is_full and not is_buffered:
+            finish_compact(theta, settings, work, results)
         return outcome
 
     def run(state, rows, settings, work, results, outcomes, estimates, is_buffered):  # type: ignore[no-untyped-def]

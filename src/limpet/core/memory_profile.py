@@ -22,39 +22,24 @@ class MemoryProfile:
     """Sizes of the state of a `Detector`."""
 
     name: str
-
-    is_float32: bool
-    """Whether numbers have 32 bits and counts 16, instead of 64 and 32."""
-
+    is_float32: bool  # Whether numbers have 32 bits and counts 16, instead of 64 and 32
+    # Whether residual scorer, change score, residual diagnostics, and the change detector's separate standardization
+    # and prewhitening are included
     is_full: bool
-    """Whether residual scorer, change score, residual diagnostics, and the change detector's separate standardization
-    and prewhitening are included."""
-
-    step_sizes: tuple[float, ...]
-    """Of the experts in the ensemble, slow to fast …"""
-
-    fast_expert: int
-    """… and the index of the expert whose lead over the slowest indicates a small shift."""
-
-    ring_points: int
-    """Minimum number of latest points stored for re-initialization."""
-
+    step_sizes: tuple[float, ...]  # Of the experts in the ensemble, slow to fast …
+    fast_expert: int  # … and the index of the expert whose lead over the slowest indicates a small shift
+    ring_points: int  # Minimum number of latest points stored for re-initialization
+    # Bins of the histogram of surprises: fine bins first, then coarse ones; widths in nats
     fine_bin_width: float
     n_fine_bins: int
     coarse_bin_width: float
     n_surprise_bins: int
-    """Bins of the histogram of surprises: fine bins first, then coarse ones; widths in nats."""
-
-    warmup_points: int
-    """Points from which the change detector estimates location and scale."""
-
-    n_rank_bins: int
-    """Bins of the change detector's histogram; a multiple of 8."""
-
+    warmup_points: int  # Points from which the change detector estimates location and scale
+    n_rank_bins: int  # Bins of the change detector's histogram; a multiple of 8
+    # Alternatives of the bets: shifts up and down in sd, and other spreads; at least eight bets
     shifts: tuple[float, ...]
     wider_scales: tuple[float, ...]
     narrower_scales: tuple[float, ...]
-    """Alternatives of the bets: shifts up and down in sd, and other spreads; at least eight bets."""
 
     @property
     def n_bets(self) -> int:

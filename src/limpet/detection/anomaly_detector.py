@@ -133,7 +133,6 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def bin_edge(index: int) -> float:
-        """Return the lower edge of a bin."""
         return fine_width * index if index <= n_fine_bins else coarse_start + coarse_width * (index - n_fine_bins)
 
     @kernel
@@ -179,7 +178,6 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
 
     @kernel
     def is_within_promise(tally: Counts, far: float) -> bool:
-        """Return whether the number of anomalies is within the promised rate."""
         return tally[N_ANOMALIES] <= MAX_EXCESS_ANOMALIES + far * tally[N_COUNTED]
 
     @kernel
@@ -227,14 +225,8 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
             tally[N_ANOMALIES] += 1
         return p, anomalous
 
-    return AnomalyDetector(
-        tally_size=profile.int32_slots(TALLY_SIZE),
-        tree_size=profile.count_slots(n_bins),
-        observe=observe,
-        p_value=p_value,
-        count_surprise=count_surprise,
-        halve_if_full=halve_if_full,
-    )
+    tally_size, tree_size = profile.int32_slots(TALLY_SIZE), profile.count_slots(n_bins)
+    return AnomalyDetector(tally_size, tree_size, observe, p_value, count_surprise, halve_if_full)
 
 
 def min_anomaly_distance(far: float, d: int) -> float:

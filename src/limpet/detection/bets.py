@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -136,8 +136,7 @@ MAX_SUSPECT_PAY = 7.38905609893065  # e^2: on an inlier beyond the shoulder, rig
 SHOULDER_THRESHOLD_SD = 2.0  # within a burst, inliers beyond may belong to it
 
 
-@dataclass(frozen=True, eq=False)
-class BurstGuard:
+class BurstGuard(NamedTuple):
     """Compiled functions; `channel` is its part of the state."""
 
     # (channel, r, rate, is_radius, pay): the pay-off of the bets on an extreme point, `rate` that of such points

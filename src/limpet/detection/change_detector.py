@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import exp, log, minimum
@@ -90,8 +90,7 @@ PRIOR_PEAKS = 20.0  # pseudo-observations of mean excess 1
 MAX_INFLATION = 7.0
 
 
-@dataclass(frozen=True, eq=False)
-class EProcess:
+class EProcess(NamedTuple):
     """Compiled functions of a channel; `channel` is its part of the state."""
 
     # (channel, r, u, is_radius, pay): process a residual; the evidence of the channel is the wealth of the bets
@@ -104,20 +103,14 @@ class EProcess:
 @cache
 def make_e_process(profile: MemoryProfile) -> EProcess:
     """Return the e-process of a channel: rank, pay-off of the bets, Shiryaev–Roberts update."""
-    table, layout, burst_guard = betting_table(profile), channel_layout(profile), make_burst_guard(profile)
-    histogram, n_bets, is_full, is_float32 = (
-        make_histogram(profile),
-        profile.n_bets,
-        profile.is_full,
-        profile.is_float32,
-    )
+    table, layout, histogram = betting_table(profile), channel_layout(profile), make_histogram(profile)
+    n_bets, is_full, is_float32 = profile.n_bets, profile.is_full, profile.is_float32
     inlier_pay, all_weights, first_narrowing = table.inlier_pay, table.weights, table.first_narrowing
     counts_offset, ring_offset, channel_size = layout.counts_offset, layout.ring_offset, layout.channel_size
     wealth_offset, aged_wealth_offset = layout.wealth_offset, layout.aged_wealth_offset
-    pay_extreme, limit_inlier = burst_guard.pay_extreme, burst_guard.limit_inlier
-    bin_index, rank, is_single_bin = histogram.bin_index, histogram.rank, histogram.is_single_bin
-    add_point, add_extreme, count_inliers = histogram.add_point, histogram.add_extreme, histogram.count_inliers
-    halve, max_count, count_dtype = histogram.halve, profile.max_count, profile.count_dtype
+    pay_extreme, limit_inlier = make_burst_guard(profile)
+    bin_index, count_inliers, rank, is_single_bin, add_point, add_extreme, halve = histogram
+    max_count, count_dtype = profile.max_count, profile.count_dtype
 
     @kernel
     def pay_inlier(channel: Vector, r: float, u: float, counts: Counts, pay: Vector) -> None:
@@ -317,18 +310,15 @@ def make_change_detector(
     location_scale
         A kernel; see `profile`.
     """
-    layout, e_process = channel_layout(profile), make_e_process(profile)
+    layout = channel_layout(profile)
     is_full, is_float32 = profile.is_full, profile.is_float32
     n_channels, warmup_points, n_bets = d + 1 if d > 1 else 1, profile.warmup_points, profile.n_bets
     header_size, channel_size = layout.header_size, layout.channel_size
     ring_offset, ring_length, workspace_size = layout.ring_offset, layout.ring_length, max(warmup_points, d)
-    reference = (
+    warm_up, start_channel, residual_and_switch, rebuild_reference, fill_radii = (
         reference_from_ring(d, prewhiten) if is_full else reference_from_model(profile, d, prewhiten, location_scale)
     )
-    warm_up, start_channel, residual_and_switch = reference.warm_up, reference.start, reference.residual_and_switch
-    rebuild_reference, fill_radii = reference.rebuild, reference.fill_radii
-    step, skip_point = e_process.step, e_process.skip_point
-    reset_channel, count_point = e_process.reset, e_process.count_point
+    step, skip_point, reset_channel, count_point = make_e_process(profile)
 
     @kernel
     def store_value(channel: Vector, x: float) -> None:
@@ -338,7 +328,6 @@ def make_change_detector(
 
     @kernel
     def evidence_limit(state: Vector, offset: int, threshold: float) -> float:
-        """Return the limit of M."""
         limit = exp(threshold)
         if prewhiten:
             factor = 1.0

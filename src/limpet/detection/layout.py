@@ -78,16 +78,11 @@ def channel_layout(profile: MemoryProfile) -> ChannelLayout:
     ring_length = profile.warmup_points if profile.is_full else profile.ring_points
     wealth_offset = ring_offset + ring_length
     aged_wealth_offset = wealth_offset + profile.n_bets
+    header_size = EVIDENCE_LIMIT + 1 if profile.is_full else EVIDENCE_LIMIT
+    channel_size = aged_wealth_offset + (profile.n_bets if profile.is_full else 0)
+    counts = (counts_offset, bins_offset, n_counts)
     return ChannelLayout(
-        header_size=EVIDENCE_LIMIT + 1 if profile.is_full else EVIDENCE_LIMIT,
-        counts_offset=counts_offset,
-        bins_offset=bins_offset,
-        n_counts=n_counts,
-        ring_offset=ring_offset,
-        ring_length=ring_length,
-        wealth_offset=wealth_offset,
-        aged_wealth_offset=aged_wealth_offset,
-        channel_size=aged_wealth_offset + (profile.n_bets if profile.is_full else 0),
+        header_size, *counts, ring_offset, ring_length, wealth_offset, aged_wealth_offset, channel_size
     )
 
 

@@ -80,11 +80,8 @@ class EffectSize(NamedTuple):
 def recent_values(channel: Vector, n: int, profile: MemoryProfile = FULL) -> Vector:
     """Return up to n latest values of a channel, oldest first."""
     layout = channel_layout(profile)
-    ring_values, end, n = (
-        channel[layout.ring_offset : layout.ring_offset + layout.ring_length],
-        int(channel[RING_INDEX]),
-        min(n, layout.ring_length),
-    )
+    ring_values = channel[layout.ring_offset : layout.ring_offset + layout.ring_length]
+    end, n = int(channel[RING_INDEX]), min(n, layout.ring_length)
     if n <= end:
         return np.array(ring_values[end - n : end], np.float64)
     return np.concatenate([ring_values[end - n :], ring_values[:end]], dtype=np.float64)
@@ -92,16 +89,14 @@ def recent_values(channel: Vector, n: int, profile: MemoryProfile = FULL) -> Vec
 
 def effect_size(channel: Vector, delay: int, profile: MemoryProfile) -> EffectSize:
     """Return the effect size in a coordinate, from points since the onset."""
-    present_share = (
-        channel[N_SEEN] / (channel[N_SEEN] + channel[N_MISSING]) if profile.is_full else 1.0
-    )  # of the points since the onset, approximately
+    # The share of present ones among the points since the onset, approximately.
+    present_share = channel[N_SEEN] / (channel[N_SEEN] + channel[N_MISSING]) if profile.is_full else 1.0
     latest = recent_values(channel, max(1, round((delay + 1) * present_share)), profile)
     n = len(latest)
     center, spread, is_degenerate = median_mad_entry_point(latest, n)
     old = 0.0 if profile.is_full and channel[IS_DEGENERATE] else float(channel[SPREAD])
-    return EffectSize(
-        float(center - channel[CENTER]), old, math.nan if n < 3 else 0.0 if is_degenerate else float(spread)
-    )
+    new = math.nan if n < 3 else 0.0 if is_degenerate else float(spread)
+    return EffectSize(float(center - channel[CENTER]), old, new)
 
 
 def direction_of_bet(bets: BettingTable, bet: int) -> str:

@@ -11,8 +11,8 @@ equally uniform.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,8 +42,7 @@ def draw_uniform(state: Vector, offset: int, is_float32: bool) -> float:
     return np.int64((mixed ^ (mixed >> SHIFT_31_BITS)) >> SHIFT_11_BITS) * UNIT_INTERVAL_SCALE
 
 
-@dataclass(frozen=True, eq=False)
-class Histogram:
+class Histogram(NamedTuple):
     """Compiled functions of a histogram."""
 
     bin_index: Callable[[float], int]  # (r) → the bin of a residual that is not extreme

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import averaging_step, maximum, minimum
@@ -73,8 +72,7 @@ FULL_HEADER_SIZE, FULL_CHANNEL_SIZE = FULL_LAYOUT.header_size, FULL_LAYOUT.chann
 add_point, bin_index = make_histogram(FULL).add_point, make_histogram(FULL).bin_index
 
 
-@dataclass(frozen=True, eq=False)
-class ReferenceKernels:
+class ReferenceKernels(NamedTuple):
     """Compiled functions; `channel` is its part of the state."""
 
     warm_up: Callable[..., Any]  # (state, i, channel, workspace): process a point of the warm-up
