@@ -136,7 +136,7 @@ def normalize_code_object(function: Callable[..., Any]) -> None:
 
 
 def uniquify_cache_name(function: Callable[..., Any]) -> None:
-    """Append a digest of enclosed variables and kernels to the name, used in file names."""
+    """Append a digest of enclosed variables and kernels to the name, used for files."""
     digest = hashlib.sha256()
     if function.__closure__:
         digest.update(dumps(tuple(cell.cell_contents for cell in function.__closure__)))  # as in Numba's key
@@ -179,7 +179,7 @@ def _package_sources() -> frozenset[str]:
 
 
 def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
-    """Return a digest of limpet's sources, and of those of these functions and the kernels that they call."""
+    """Return a digest of the sources of limpet, these functions and their kernels."""
     paths = set(_package_sources())
     seen: set[Callable[..., Any]] = set()
     pending = list(functions)

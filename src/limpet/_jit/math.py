@@ -28,26 +28,23 @@ MIN_EXP_ARGUMENT = -708.0  # below, the result is held at exp(-708) ≈ 3e-308: 
 MAX_EXP_ARGUMENT = 709.0
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def float_to_bits(typing_context: Any, x: Any) -> Any:
-    """Return the 64 bits of a float64 as an integer."""
-    result, source = (int_lanes, float_lanes) if x is float_lanes else (types.int64, types.float64)
+def _make_bitcast(source: Any, source_lanes: Any, result: Any, result_lanes: Any) -> Any:
+    """Make an intrinsic that reinterprets 64 bits, of a number or of lanes."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(result))
+    @intrinsic  # type: ignore[untyped-decorator]
+    def bitcast(typing_context: Any, x: Any) -> Any:
+        to, of = (result_lanes, source_lanes) if x is source_lanes else (result, source)
 
-    return result(source), generate
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], context.get_value_type(to))
+
+        return to(of), generate
+
+    return bitcast
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def bits_to_float(typing_context: Any, bits: Any) -> Any:
-    """Return the float64 with these 64 bits."""
-    result, source = (float_lanes, int_lanes) if bits is int_lanes else (types.float64, types.int64)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(result))
-
-    return result(source), generate
+float_to_bits = _make_bitcast(types.float64, float_lanes, types.int64, int_lanes)
+bits_to_float = _make_bitcast(types.int64, int_lanes, types.float64, float_lanes)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -116,7 +116,8 @@ def make_ensemble_kernels(
 
     @kernel
     def replace_lost_experts(theta: Vector) -> None:
-        """Copy the best expert: a fast mixture sooner or later has a component on very few points."""
+        """Replace experts that lost their trust by copies of the best one."""
+        # A fast mixture sooner or later has a component on very few points.
         best = best_expert(theta)
         for e in range(n_experts):
             if theta[trust + e] < MIN_TRUST:

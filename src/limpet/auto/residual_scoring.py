@@ -24,9 +24,8 @@ RESIDUAL_SCORE_SHARE = 0.25  # of the score
 class ResidualScorer:
     """Compiled functions; `point` and `residual` have d numbers."""
 
-    # Share of the residual in the score
     scorer: DensityScorer
-    share: float
+    share: float  # of the residual in the score
     work_size: int
     deseason: Callable[..., Any]  # (theta, point): subtract the seasonal profile from the point, before everything else
     # (theta, point, residual, settings, work, has_missing, observed) → (score, surprise, squared distance)

@@ -188,7 +188,7 @@ def make_trimmed_em(component: Component, handles_missing: bool) -> TrimmedFit:
     def pool_variances(
         fit: Vector, d: int, K: int, size: int, mass: float, n_retained: float, min_variances: Vector, variances: Vector
     ) -> None:
-        """Shrink components to pooled variances; turn masses, of which `mass` is the sum, into weights."""
+        """Shrink components to pooled variances; turn masses (sum: `mass`) into weights."""
         correction = n_retained - K if n_retained - K > 1.0 else 1.0
         correction = VARIANCE_INFLATION * n_retained / correction  # K means have been fitted
         for i in range(d):

@@ -38,17 +38,9 @@ class EMWorkspace(NamedTuple):
 def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
     size = component.n_parameters(d)
     return EMWorkspace(
-        np.empty((N_RANDOM_SEEDINGS + d, K, d)),
-        np.empty(K + K * size),
-        np.empty(K + K * size),
+        *map(np.empty, ((N_RANDOM_SEEDINGS + d, K, d), K + K * size, K + K * size)),
         np.empty(n, np.bool_),
-        np.empty(n),
-        np.empty(n),
-        np.empty((n, K)),
-        np.empty(K),
-        np.empty(n * K * size),
-        np.empty(d),
-        np.empty(component.work_size(d) + 1),
+        *map(np.empty, (n, n, (n, K), K, n * K * size, d, component.work_size(d) + 1)),
     )
 
 

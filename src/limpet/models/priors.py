@@ -56,13 +56,8 @@ class ConjugatePrior:
 
     def to_vector(self, d: int) -> Vector:
         """Return [weight, mean, covariance, center (d), scale (d)], NaN for defaults."""
-        return np.concatenate(
-            [
-                [self.weight, self.mean, self.covariance],
-                _broadcast_to_variables(self.center, d),
-                _broadcast_to_variables(self.scale, d),
-            ]
-        )
+        center, scale = (_broadcast_to_variables(value, d) for value in (self.center, self.scale))
+        return np.concatenate([[self.weight, self.mean, self.covariance], center, scale])
 
 
 def _broadcast_to_variables(value: float | Sequence[float] | None, d: int) -> Vector:

@@ -48,9 +48,8 @@ HALF_SQRT_PI = 0.5 * math.sqrt(math.pi)
 def tail(gamma: Gamma, M: float) -> Gamma:
     """Return the integral of ``exp(-z²/M²)`` from γ to infinity.
 
-    It is ``M √π/2 · erfc(γ/M)``.
-
-    By Lemma 1 it bounds the bias caused by rejecting the points with ``|H| > γ``; it is 0 for γ = inf.
+    It is ``M √π/2 · erfc(γ/M)``, and 0 for γ = inf. By Lemma 1 it bounds the bias caused by rejecting the points with
+    ``|H| > γ``.
 
     Examples
     --------
@@ -64,8 +63,6 @@ def tail(gamma: Gamma, M: float) -> Gamma:
 def exceedance_bound(gamma: FloatArray | float, M: float) -> FloatArray:
     """Return ``exp(-γ²/M²)``, minus the slope of :func:`tail`.
 
-    Examples
-    --------
     >>> float(exceedance_bound(0.0, M=1.0)), float(exceedance_bound(1e300, M=1.0))
     (1.0, 0.0)
     """
@@ -76,13 +73,9 @@ def exceedance_bound(gamma: FloatArray | float, M: float) -> FloatArray:
 def bounded_tail(gamma: Gamma, gamma_star: float) -> Gamma:
     """Return :func:`tail` for bounded updates, ``|H| <= γ*``.
 
-    It is the integral of ``exp(-z²/(γ*-γ)²)`` from γ to γ*.
+    It is the integral of ``exp(-z²/(γ*-γ)²)`` from γ to γ* (in the text after Corollary 3), which is
+    ``w √π/2 · (erfc(γ/w) - erfc(γ*/w))`` with ``w = γ* - γ``, and 0 from γ* on.
 
-    From the text after Corollary 3. With ``w = γ* - γ`` it is ``w √π/2 · (erfc(γ/w) - erfc(γ*/w))``, and 0
-    from γ* on.
-
-    Examples
-    --------
     >>> round(bounded_tail(1.0, gamma_star=3.0), 6), bounded_tail(3.0, gamma_star=3.0)
     (0.789815, 0.0)
     """

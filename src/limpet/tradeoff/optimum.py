@@ -93,8 +93,6 @@ def profile_step(gamma: float, constants: Constants) -> float:
 
     For a given γ the bound is ``A/ρ + Bρ + C``: it decreases up to :func:`best_step` and increases from there.
 
-    Examples
-    --------
     >>> profile_step(8.0, Constants(n=10_000)) == best_step(8.0, Constants(n=10_000))
     True
     >>> profile_step(8.0, Constants(n=1)) == admissible_step(8.0, Constants(n=1))
@@ -108,8 +106,6 @@ def profile_slope(gamma: float, constants: Constants) -> float:
 
     Where that is the best step, its change has no effect (∂b/∂ρ = 0); where it is the limit, it has.
 
-    Examples
-    --------
     >>> profile_slope(8.0, Constants()) < 0.0 < profile_slope(15.0, Constants())
     True
     """
@@ -131,8 +127,6 @@ def local_minima(constants: Constants) -> list[float]:
     rejects no outlier and the bound decreases again. Between them the slope is evaluated on a logarithmic grid, and
     each change of sign from negative to positive is bisected.
 
-    Examples
-    --------
     >>> [round(gamma, 4) for gamma in local_minima(Constants())]
     [13.3498]
     """

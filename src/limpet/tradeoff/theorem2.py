@@ -63,8 +63,6 @@ def step_sums(rho: StepSizes, constants: Constants) -> tuple[float, float]:
 
     A number means ``constants.n + 1`` equal steps, a sequence all steps.
 
-    Examples
-    --------
     >>> step_sums(0.5, Constants(n=3)), step_sums([0.5, 0.25], Constants(n=3))
     ((2.0, 1.0), (0.75, 0.3125))
     """
@@ -80,8 +78,7 @@ def step_sums(rho: StepSizes, constants: Constants) -> tuple[float, float]:
 def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float | None = None) -> Gamma:
     """Return the gain of a threshold γ over none (Corollary 3).
 
-    It is the bound of Corollary 2 minus that of Theorem 2.
-
+    It is the bound of Corollary 2 minus that of Theorem 2,
     ``2 c1 L (1-α) max(0, d U² - γ²) Σρ²/Σρ  -  2 c1 (d0 + d1) tail(γ)`` (printed with ``d1 = 1``). If it is negative,
     the threshold increases the bound.
 
@@ -106,12 +103,8 @@ def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float |
 
 
 def noise_power(gamma: Gamma, constants: Constants) -> Gamma:
-    """Return the second moment of the noise where h = 0 (Lemma 2).
+    """Return ``α σ0² + (1-α) min(d U², γ²)``, the noise power at h = 0 (Lemma 2).
 
-    It is ``α σ0² + (1-α) min(d U², γ²)``.
-
-    Examples
-    --------
     >>> round(noise_power(3.0, Constants(alpha=0.9, sigma0=1.0, U=20.0)), 12)
     1.8
     """
