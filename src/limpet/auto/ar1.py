@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ MIN_VARIANCE = 1e-18  # in standardized units
 MEAN, VARIANCE, COVARIANCE, LAST_VALUE, VALUES_PER_VARIABLE = 0, 1, 2, 3, 4
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualModel:
+class ResidualModel(NamedTuple):
     """Compiled functions of a prediction from previous points."""
 
     deseason: Callable[..., Any]  # (theta, point): subtract the seasonal profile from the point, before everything else

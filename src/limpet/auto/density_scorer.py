@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +36,7 @@ MIN_OUTLIER_VARIANCE_RATIO = 1e-4  # variance of the outlier component in units 
 CORE_COUNT, OUTLIER_COUNT, REJECTED_SHARE, SHARE_COUNT, RECENT_REJECTED_SHARE = range(5)
 
 
-@dataclass(frozen=True, eq=False)
-class DensityScorer:
+class DensityScorer(NamedTuple):
     """Compiled functions of a scorer; `state` is its part of theta."""
 
     layout: Layout

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet._jit.compile import kernel
 from limpet._jit.math import averaging_step, exp, log, maximum
@@ -50,8 +49,7 @@ def ensemble_fields(mixture: MixtureKernels, profile: MemoryProfile) -> dict[str
     return {**experts, "lead": (1,), "tail_scale_squared": (1,)}
 
 
-@dataclass(frozen=True, eq=False)
-class ExpertEnsemble:
+class ExpertEnsemble(NamedTuple):
     """Compiled functions of an ensemble; `work` is a separate workspace."""
 
     work_size: int

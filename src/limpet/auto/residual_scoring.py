@@ -7,8 +7,7 @@ the residual diagnostics learn from each point. The compact memory profile omits
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet._jit.compile import kernel
 from limpet.auto import ar1, change_score, residual_diagnostics
@@ -20,8 +19,7 @@ from limpet.core.state import Layout, Vector
 RESIDUAL_SCORE_SHARE = 0.25  # of the score
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualScorer:
+class ResidualScorer(NamedTuple):
     """Compiled functions; `point` and `residual` have d numbers."""
 
     scorer: DensityScorer

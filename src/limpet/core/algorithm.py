@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet._jit.compile import is_kernel, jit_entry_point, kernel
 from limpet.core.model_kernels import ModelKernels
@@ -70,8 +69,7 @@ OUTCOME_CHANGE = int(Outcome.CHANGE)
 OUTCOME_NEEDS_REINIT = int(Outcome.NEEDS_REINIT)
 
 
-@dataclass(frozen=True, eq=False)
-class StepKernels:
+class StepKernels(NamedTuple):
     """Kernels of one step of Algorithm 1, for the entry points of streams."""
 
     # (y) → number of NaN coordinates, −1 for an invalid point; also for use from Python
@@ -87,8 +85,7 @@ class StepKernels:
     process_point: Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class StreamKernels:
+class StreamKernels(NamedTuple):
     """Entry points for one type of stream, compiled at their first call."""
 
     work_size: int
@@ -212,9 +209,7 @@ def make_stream_kernels(
     outcome_offset, score_offset = scalar_offset + 1, scalar_offset + 2  # outcome and score of a point
     state_offset = score_offset + 1
     estimate, health_index = kernels.estimate, kernels.health_index
-    step_kernels = make_step_kernels(kernels, norm, rule)
-    count_missing, evaluate_point = step_kernels.count_missing, step_kernels.evaluate_point
-    process_valid_point, process_point = step_kernels.process_valid_point, step_kernels.process_point
+    count_missing, evaluate_point, _, process_valid_point, process_point = make_step_kernels(kernels, norm, rule)
 
     def run(state, rows, settings, work, scores, outcomes, estimates):  # type: ignore[no-untyped-def]
         recording = len(estimates) > 0

@@ -8,9 +8,8 @@ which each field of all of them is one register, and transposed back at the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.simd import LANES, any_lane, select
@@ -26,8 +25,7 @@ def padded_row_size(n: int) -> int:
     return -(-n // TILE_SIZE) * TILE_SIZE
 
 
-@dataclass(frozen=True, eq=False)
-class BatchedKernels:
+class BatchedKernels(NamedTuple):
     """Entry points for one type of stream, compiled at their first call.
 
     A *schedule* assigns points to streams: stream s, row streams[s] of the states, has the points

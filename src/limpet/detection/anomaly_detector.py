@@ -24,9 +24,8 @@ two, the last entry is the sum of all. Before the counts overflow, all of them a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet._jit.compile import kernel
 from limpet._jit.math import exp, log, maximum
@@ -98,8 +97,7 @@ def fenwick_halve(tree: Counts, n_bins: int, round_up: int) -> None:
             tree[parent - 1] += tree[i - 1]
 
 
-@dataclass(frozen=True, eq=False)
-class AnomalyDetector:
+class AnomalyDetector(NamedTuple):
     """Compiled functions; `tally` and `tree` are the two parts of the state."""
 
     # Slots of the two parts in a state

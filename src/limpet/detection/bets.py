@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -32,8 +31,7 @@ N_CELLS = 64
 MIN_EXTREME_PROBABILITY = 0.02  # of a wider spread, for any distribution
 
 
-@dataclass(frozen=True, eq=False)
-class BettingTable:
+class BettingTable(NamedTuple):
     """Tables of the bets, shifts up first, then down, wider and narrower."""
 
     first_down: int

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import exp, log, maximum
-from limpet.core.state import Layout, Vector
+from limpet.core.state import Vector
 from limpet.models._seeding import (
     EMWorkspace,
     draw_random_numbers,
@@ -38,7 +37,7 @@ MIN_SEPARATION_SD = 0.05  # standard deviations
 
 def init_mixtures(
     component: Component,
-    layout: Layout,
+    K: int,
     points: Vector,
     thetas: Vector,
     log_normalizer: float,
@@ -51,7 +50,6 @@ def init_mixtures(
     rest is fitted by trimmed EM.
     """
     m, n, d = points.shape
-    K, _ = layout.fields["components"]
     chunk_size = 1 + INIT_CHUNK_VALUES // (n * d)
     for first in range(0, m, chunk_size):
         chunk, theta = points[first : first + chunk_size], thetas[first : first + chunk_size]
@@ -107,8 +105,7 @@ def fit_mixtures(
     return fits
 
 
-@dataclass(frozen=True, eq=False)
-class TrimmedFit:
+class TrimmedFit(NamedTuple):
     """Compiled fits of a component family, for any numbers and dimensions.
 
     points (m, n, d): standardized. trusted (m, n): the points to fit to. min_variances (m, d): lower bounds of the

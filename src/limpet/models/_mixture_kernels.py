@@ -223,7 +223,7 @@ def make_mixture_kernels(
                 out[k * d + i] = theta[reference + i] + theta[scale + i] * source[components + k * size + i]
 
     def init_batch(points: Vector, thetas: Vector, hyper: Vector, seed: int) -> None:
-        init_mixtures(component, layout, points, thetas, log_normalizer, is_standardized, seed)
+        init_mixtures(component, K, points, thetas, log_normalizer, is_standardized, seed)
 
     def init(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
         init_batch(points[None], theta[None], hyper, seed)
