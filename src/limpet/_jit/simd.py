@@ -38,7 +38,6 @@ class _LanesType(types.Type):
         self.scalars, self.vector = scalars, ir.VectorType(element, LANES)
 
     def can_convert_from(self, context: Any, other: Any) -> Any:
-        """Allow to broadcast a scalar to every lane."""
         return Conversion.safe if isinstance(other, self.scalars) else None
 
     def unify(self, context: Any, other: Any) -> Any:
@@ -58,7 +57,6 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _broadcast(builder: Any, number: Any) -> Any:
-    """Return lanes that all hold the same number."""
     vector = ir.VectorType(number.type, LANES)
     first_lane = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -116,7 +114,6 @@ def _register_operation(function: Any, value_types: tuple[Any, ...], result: Any
 
 
 def _scalar_types(value_type: Any) -> tuple[type, ...]:
-    """Return the scalar types accepted in place of lanes."""
     if isinstance(value_type, _LanesType):
         return value_type.scalars
     return (types.Float, types.Integer) if value_type is types.float64 else ()

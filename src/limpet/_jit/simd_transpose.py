@@ -127,7 +127,6 @@ _HALF_SHUFFLES = ([0, 1, 4, 5], [2, 3, 6, 7])
 
 
 def _transpose_tile(builder: Any, rows: list[Any]) -> list[Any]:
-    """Transpose four vectors of four numbers."""
     mask_type = ir.VectorType(ir.IntType(32), TILE_SIZE)
 
     def shuffle(a: Any, b: Any, indices: list[int]) -> Any:

@@ -154,7 +154,6 @@ def make_auto_stream_kernels(
 
     @kernel
     def write_estimate(theta: Vector, out: Vector) -> None:
-        """Write the means, in the units of the data."""
         compute_means(theta, out)
         origin = theta[reference : reference + float64_slots].view(np.float64)
         unit = theta[scale : scale + float64_slots].view(np.float64)

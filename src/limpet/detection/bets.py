@@ -45,12 +45,10 @@ class BettingTable(NamedTuple):
 
 
 def _normal_cdf(x: float) -> float:
-    """Return Φ(x)."""
     return 0.5 * math.erfc(-x / math.sqrt(2.0))
 
 
 def _cell_probabilities(edges: Vector, shift: float, scale: float) -> Vector:
-    """Return the probabilities of the cells under N(shift, scale²)."""
     return np.diff([_normal_cdf((edge - shift) / scale) for edge in edges])
 
 
@@ -94,16 +92,11 @@ def betting_table(profile: MemoryProfile) -> BettingTable:
     weights[0, :first_widening] = LOCATION_WEIGHT / first_widening
     weights[0, first_widening:] = SCALE_WEIGHT / (n_bets - first_widening)
     weights[1, :first_widening] = 1.0 / first_widening  # the radius: its location is the spread of all variables
-    extreme_probabilities = _round_to_12_digits(extreme_probabilities)
-    return BettingTable(
-        first_down=first_down,
-        first_widening=first_widening,
-        first_narrowing=first_widening + len(profile.wider_scales),
-        inlier_pay=_round_to_12_digits(inlier_pay),
-        extreme_probabilities=extreme_probabilities,
-        inlier_probabilities=1.0 - extreme_probabilities.sum(axis=0),
-        weights=_round_to_12_digits(weights),
-    )
+    inlier_pay, extreme_probabilities, weights = map(_round_to_12_digits, (inlier_pay, extreme_probabilities, weights))
+    inlier_probabilities = 1.0 - extreme_probabilities.sum(axis=0)
+    first_narrowing = first_widening + len(profile.wider_scales)
+    tables = (inlier_pay, extreme_probabilities, inlier_probabilities, weights)
+    return BettingTable(first_down, first_widening, first_narrowing, *tables)
 
 
 @kernel

@@ -145,7 +145,6 @@ def trim(trusted: BoolArray, observed: Vector, n_trimmed: int, workspace: EMWork
 
 @cache
 def make_trimmed_em(component: Component, handles_missing: bool) -> TrimmedFit:
-    """Return the fits for a family of components."""
     evaluate, impute, advance = component.evaluate, component.impute, component.advance
     init_at_point, add_variances, regularize = component.init_at_point, component.add_variances, component.regularize
     elliptical = component.elliptical

@@ -61,7 +61,6 @@ def standardize(points: Vector, reference: Vector, scale: Vector) -> Vector:
 
 @kernel
 def clip_coordinate(x: float) -> float:
-    """Clip x to ±MAX_ABS_COORDINATE."""
     return maximum(minimum(x, MAX_ABS_COORDINATE), -MAX_ABS_COORDINATE)
 
 
