@@ -7,7 +7,7 @@ import pytest
 
 from limpet._jit.sort import insertion_sort, shell_sort
 from limpet.auto import ar1, change_score
-from limpet.auto.initialization import INLIER_THRESHOLD_SD, init_auto, init_auto_batch, make_moments_kernel
+from limpet.auto.initialization import INLIER_THRESHOLD_SD, compiled_init_moments, init_auto, init_auto_batch
 from limpet.auto.step_kernel import make_auto_kernels
 from limpet.models import GaussianMixture, LinearRegression, PoissonMixture
 from limpet.models._seeding import equidistant_seeds
@@ -193,7 +193,7 @@ def test_moments_are_what_they_are_in_numpy(n, d):
     normal = standardize_and_screen(points, INLIER_THRESHOLD_SD, majority=False).trusted
     lately, lag = np.zeros((STREAMS, change_score.VALUES_PER_VARIABLE * d + 2)), np.zeros((STREAMS, 4 * d + 1))
     rests = np.empty_like(points)
-    make_moments_kernel()(points, normal, lately, lag, rests, np.empty(n))
+    compiled_init_moments(points, normal, lately, lag, rests, np.empty(n))
     close = {"rtol": 1e-10, "atol": 1e-12}
     for s in range(STREAMS):
         sample = lately[s, :-2].reshape(d, change_score.VALUES_PER_VARIABLE)

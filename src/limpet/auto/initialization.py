@@ -6,10 +6,7 @@ results to the fields of theta.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
@@ -160,7 +157,7 @@ def init_from_standardized(
         return
     change_states, ar1_states = np.zeros_like(view("change_score")), np.zeros((m, ar1.VALUES_PER_VARIABLE * d + 1))
     ar1_residuals = np.empty((m, n, d))
-    make_moments_kernel()(points, inliers.trusted, change_states, ar1_states, ar1_residuals, np.empty(n))
+    compiled_init_moments(points, inliers.trusted, change_states, ar1_states, ar1_residuals, np.empty(n))
     view("change_score")[:] = change_states
     if residuals is None:
         residuals = ar1_residuals
@@ -181,20 +178,15 @@ def init_scorer(
     state[:, tally + density_scorer.SHARE_COUNT] = PRIOR_POINTS
 
 
-@cache
-def make_moments_kernel() -> Callable[..., Any]:
-    """Compile the initialization of change score and lag-1 autoregression.
+def _init_moments(points, inliers, change_states, ar1_states, residuals, values):  # type: ignore[no-untyped-def]
+    # points (m, n, d), inliers (m, n), change_states and ar1_states (m, …), residuals (m, n, d), values (n,)
+    m, n, d = points.shape
+    for s in range(m):
+        for i in range(d):
+            init_change_score(change_states[s], points[s], i, values)
+            init_ar1(ar1_states[s], points[s], inliers[s], i, residuals[s])
+        for t in range(n):
+            ar1_states[s, ar1.VALUES_PER_VARIABLE * d] += inliers[s, t]
 
-    (points (m, n, d), inliers (m, n), change_states (m, …), ar1_states (m, …), residuals (m, n, d), values (n,)).
-    """
 
-    def init_moments(points, inliers, change_states, ar1_states, residuals, values):  # type: ignore[no-untyped-def]
-        m, n, d = points.shape
-        for s in range(m):
-            for i in range(d):
-                init_change_score(change_states[s], points[s], i, values)
-                init_ar1(ar1_states[s], points[s], inliers[s], i, residuals[s])
-            for t in range(n):
-                ar1_states[s, ar1.VALUES_PER_VARIABLE * d] += inliers[s, t]
-
-    return jit_entry_point(init_moments, releases_gil=True)
+compiled_init_moments = jit_entry_point(_init_moments, releases_gil=True)

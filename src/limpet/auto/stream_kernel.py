@@ -95,18 +95,11 @@ def make_auto_stream_kernels(
     auto = make_auto_kernels(covariance, K, d, lags, season, not shares_ring, profile)
     anomaly_detector = make_anomaly_detector(profile)
     detector = make_change_detector(d, lags == 0, True, profile, auto.location_scale)
-    layout = Layout(
-        {
-            **auto.layout.fields,
-            "p_value_counts": (anomaly_detector.tally_size,),
-            "surprise_histogram": (anomaly_detector.tree_size,),
-            "change_detector": (detector.state_size,),
-            "in_anomaly": (1,),
-        }
-    )
+    names = ("p_value_counts", "surprise_histogram", "change_detector", "in_anomaly")
+    sizes = (anomaly_detector.tally_size, anomaly_detector.tree_size, detector.state_size, 1)
+    layout = Layout({**auto.layout.fields, **{name: (size,) for name, size in zip(names, sizes, strict=True)}})
     reference, scale, float64_slots = layout.offset("reference"), layout.offset("scale"), profile.float64_slots(d)
-    tally_offset, tree_offset = layout.offset("p_value_counts"), layout.offset("surprise_histogram")
-    detector_offset, in_anomaly_offset = layout.offset("change_detector"), layout.offset("in_anomaly")
+    tally_offset, tree_offset, detector_offset, in_anomaly_offset = map(layout.offset, names)
     theta_end = HEADER_SIZE + n_float64_slots(layout.size, profile.dtype)
     dtype, count_dtype, is_full = profile.dtype, profile.count_dtype, profile.is_full
     observe_surprise, count_surprise = anomaly_detector.observe, anomaly_detector.count_surprise

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,26 +97,24 @@ def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
     return True
 
 
-@cache
-def quantile_seeds() -> Callable[..., Any]:
-    """Return (points (m, n, d), trusted (m, n), K, axis_seeds (m, d, K, d), values (n,)), compiled."""
+def _fill_axis_seeds(points, trusted, K, axis_seeds, values):  # type: ignore[no-untyped-def]
+    # points (m, n, d), trusted (m, n), axis_seeds (m, d, K, d), values (n,)
+    m, n, d = points.shape
+    for s in range(m):
+        for i in range(d):
+            count = 0
+            for t in range(n):
+                if trusted[s, t]:
+                    values[count] = points[s, t, i]
+                    count += 1
+            middle = median(values, count)
+            for k in range(K):
+                for axis in range(d):
+                    axis_seeds[s, axis, k, i] = middle
+                axis_seeds[s, i, k, i] = quantile_of_sorted(values, count, (k + 0.5) / K)
 
-    def fill_axis_seeds(points, trusted, K, axis_seeds, values):  # type: ignore[no-untyped-def]
-        m, n, d = points.shape
-        for s in range(m):
-            for i in range(d):
-                count = 0
-                for t in range(n):
-                    if trusted[s, t]:
-                        values[count] = points[s, t, i]
-                        count += 1
-                middle = median(values, count)
-                for k in range(K):
-                    for axis in range(d):
-                        axis_seeds[s, axis, k, i] = middle
-                    axis_seeds[s, i, k, i] = quantile_of_sorted(values, count, (k + 0.5) / K)
 
-    return jit_entry_point(fill_axis_seeds, releases_gil=True)
+compiled_fill_axis_seeds = jit_entry_point(_fill_axis_seeds, releases_gil=True)
 
 
 def equidistant_seeds(points: Vector, trusted: BoolArray, K: int) -> Vector:
@@ -135,5 +132,5 @@ def equidistant_seeds(points: Vector, trusted: BoolArray, K: int) -> Vector:
     if K == 1 or d == 1 or n <= MIN_POINTS_PER_COMPONENT * K:
         return np.empty((m, 0, K, d))
     axis_seeds = np.empty((m, d, K, d))
-    quantile_seeds()(points, trusted, K, axis_seeds, np.empty(n))
+    compiled_fill_axis_seeds(points, trusted, K, axis_seeds, np.empty(n))
     return axis_seeds

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -96,56 +94,54 @@ class StandardizedStart(NamedTuple):
     n_trusted: Vector  # (m,): the number of trusted points
 
 
-@cache
-def make_standardize_kernel() -> Callable[..., Any]:
-    """Return (points (m, n, d), max_spreads, K, majority, *StandardizedStart, values (n,)), compiled."""
-
-    def standardize_all(points, max_spreads, K, majority, reference, scale, log_scale, out, trusted, n_trusted, values):  # type: ignore[no-untyped-def]
-        m, n, d = points.shape
-        for s in range(m):
-            standardized, n_near = out[s], 0
-            log_scale[s] = 0.0
-            for i in range(d):  # as `fit_location_scale` and `standardize`
-                center, spread, n_present = median_mad(points[s], n, i, values)
-                total = 0.0
-                for j in range(n_present):
-                    total += values[j]
-                spread = spread if spread > 0.0 else total / n_present
-                spread = spread if spread > 0.0 else abs(center)
-                spread = spread if 0.0 < spread < math.inf else 1.0
-                spread = maximum(spread if spread < MAX_SPREAD else MAX_SPREAD, MIN_SPREAD)
-                reference[s, i], scale[s, i] = center, spread
-                log_scale[s] += log(spread)
-                for t in range(n):
-                    x = (points[s, t, i] - center) / spread
-                    standardized[t, i] = x if x != x else clip_coordinate(x)
+def _standardize_all(points, max_spreads, K, majority, reference, scale, log_scale, out, trusted, n_trusted, values):  # type: ignore[no-untyped-def]
+    # points (m, n, d), values (n,): a workspace; the others as in `StandardizedStart`
+    m, n, d = points.shape
+    for s in range(m):
+        standardized, n_near = out[s], 0
+        log_scale[s] = 0.0
+        for i in range(d):  # as `fit_location_scale` and `standardize`
+            center, spread, n_present = median_mad(points[s], n, i, values)
+            total = 0.0
+            for j in range(n_present):
+                total += values[j]
+            spread = spread if spread > 0.0 else total / n_present
+            spread = spread if spread > 0.0 else abs(center)
+            spread = spread if 0.0 < spread < math.inf else 1.0
+            spread = maximum(spread if spread < MAX_SPREAD else MAX_SPREAD, MIN_SPREAD)
+            reference[s, i], scale[s, i] = center, spread
+            log_scale[s] += log(spread)
             for t in range(n):
-                squared_length = 0.0
+                x = (points[s, t, i] - center) / spread
+                standardized[t, i] = x if x != x else clip_coordinate(x)
+        for t in range(n):
+            squared_length = 0.0
+            trusted[s, t] = True
+            for i in range(d):
+                x = abs(standardized[t, i]) if standardized[t, i] == standardized[t, i] else 0.0  # 0 if missing
+                squared_length += x * x
+                if x > max_spreads:
+                    trusted[s, t] = False
+            if K > 1 and not trusted[s, t]:
+                n_neighbors, n_compared = 0, 0
+                for other in range(0, n, 1 + n // MAX_SCREENED_POINTS):
+                    squared_distance = 0.0
+                    for i in range(d):
+                        x = standardized[t, i] if standardized[t, i] == standardized[t, i] else 0.0
+                        x -= standardized[other, i] if standardized[other, i] == standardized[other, i] else 0.0
+                        squared_distance += x * x
+                    n_neighbors += squared_distance <= NEIGHBOR_RADIUS * NEIGHBOR_RADIUS * squared_length
+                    n_compared += 1
+                trusted[s, t] = n_neighbors > 1 and n_neighbors - 1 >= MIN_NEIGHBOR_SHARE * n_compared
+            n_near += trusted[s, t]
+        if majority and not 2 * n_near > n:
+            n_near = n
+            for t in range(n):
                 trusted[s, t] = True
-                for i in range(d):
-                    x = abs(standardized[t, i]) if standardized[t, i] == standardized[t, i] else 0.0  # 0 if missing
-                    squared_length += x * x
-                    if x > max_spreads:
-                        trusted[s, t] = False
-                if K > 1 and not trusted[s, t]:
-                    n_neighbors, n_compared = 0, 0
-                    for other in range(0, n, 1 + n // MAX_SCREENED_POINTS):
-                        squared_distance = 0.0
-                        for i in range(d):
-                            x = standardized[t, i] if standardized[t, i] == standardized[t, i] else 0.0
-                            x -= standardized[other, i] if standardized[other, i] == standardized[other, i] else 0.0
-                            squared_distance += x * x
-                        n_neighbors += squared_distance <= NEIGHBOR_RADIUS * NEIGHBOR_RADIUS * squared_length
-                        n_compared += 1
-                    trusted[s, t] = n_neighbors > 1 and n_neighbors - 1 >= MIN_NEIGHBOR_SHARE * n_compared
-                n_near += trusted[s, t]
-            if majority and not 2 * n_near > n:
-                n_near = n
-                for t in range(n):
-                    trusted[s, t] = True
-            n_trusted[s] = n_near
+        n_trusted[s] = n_near
 
-    return jit_entry_point(standardize_all, releases_gil=True)
+
+compiled_standardize_all = jit_entry_point(_standardize_all, releases_gil=True)
 
 
 def standardize_and_screen(
@@ -165,5 +161,5 @@ def standardize_and_screen(
     out = StandardizedStart(
         np.empty((m, d)), np.empty((m, d)), np.empty(m), np.empty((m, n, d)), np.empty((m, n), np.bool_), np.empty(m)
     )
-    make_standardize_kernel()(np.ascontiguousarray(points), max_spreads, K, majority, *out, np.empty(n))
+    compiled_standardize_all(np.ascontiguousarray(points), max_spreads, K, majority, *out, np.empty(n))
     return out
