@@ -113,15 +113,6 @@ def make_ensemble_kernels(
             theta[experts + target * expert_size + i] = theta[experts + source * expert_size + i]
 
     @kernel
-    def replace_lost_experts(theta: Vector) -> None:
-        """Replace experts that lost their trust by copies of the best one."""
-        # A fast mixture sooner or later has a component on very few points.
-        best = best_expert(theta)
-        for e in range(n_experts):
-            if theta[trust + e] < MIN_TRUST:
-                copy_expert(theta, best, e)
-
-    @kernel
     def tied_step(theta: Vector, settings: Vector) -> float:
         """Return ρ = β·exp(−γ²/M²)/(2γ), with γ in sd and M estimated from the stream."""
         gamma_squared = settings[GAMMA_SQUARED]
@@ -148,7 +139,10 @@ def make_ensemble_kernels(
             advance(theta[experts + e * expert_size :], point, settings, work[e * expert_work_size :], rho, missing)
         n_reviews = theta[counts + SLOWEST_EXPERT] * (1.0 / REVIEW_INTERVAL_POINTS)
         if n_reviews == math.floor(n_reviews):  # an integer; a remainder of floats would call the C library
-            replace_lost_experts(theta)
+            best = best_expert(theta)
+            for e in range(n_experts):  # a fast mixture sooner or later has a component on very few points
+                if theta[trust + e] < MIN_TRUST:
+                    copy_expert(theta, best, e)
         lead_gain = work[losses + SLOWEST_EXPERT] - work[losses + fast_expert]
         lead_gain = MAX_LEAD_STEP_NATS if lead_gain > MAX_LEAD_STEP_NATS else maximum(lead_gain, -MAX_LEAD_STEP_NATS)
         theta[lead] = maximum(theta[lead] + lead_gain, 0.0)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,8 +48,7 @@ FAR_INDEX, ANOMALY_GAMMA_SQUARED, CHANGE_THRESHOLD = N_SETTINGS, N_SETTINGS + 1,
 SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, DOMINANT_VARIABLE, N_RESULTS = 0, 1, 2, 3, 4, 5
 
 
-@dataclass(frozen=True, eq=False)
-class AutoStreamKernels:
+class AutoStreamKernels(NamedTuple):
     """Entry points for one type of stream, compiled at their first call."""
 
     profile: MemoryProfile

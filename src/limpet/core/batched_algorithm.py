@@ -116,11 +116,6 @@ def make_lane_kernels(
     settings_per_stream = n_settings > 0
 
     @kernel
-    def load_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
-        for i in range(state_size):
-            block[i * LANES + lane] = states[stream, i]
-
-    @kernel
     def store_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
         for i in range(state_size):
             states[stream, i] = block[i * LANES + lane]
@@ -160,7 +155,8 @@ def make_lane_kernels(
                 rows_to_columns(states, streams, first, block, 0, row_size, 0, row_size)
             else:
                 for lane in range(active):
-                    load_row(states, streams[first + lane], block, lane)
+                    for i in range(state_size):
+                        block[i * LANES + lane] = states[streams[first + lane], i]
             if settings_per_stream:
                 for lane in range(active):
                     for i in range(n_settings):

@@ -118,16 +118,11 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
     """Return the anomaly detector for a memory profile."""
     fine_width, n_fine_bins, coarse_width = profile.fine_bin_width, profile.n_fine_bins, profile.coarse_bin_width
     n_bins, max_count, coarse_start = profile.n_surprise_bins, profile.max_count, fine_width * n_fine_bins
+    is_power_of_two = n_bins & (n_bins - 1) == 0
 
     @kernel
-    def read_last_entry(tree: Counts) -> int:
-        return int(tree[n_bins - 1])
-
-    @kernel
-    def sum_counts(tree: Counts) -> int:
-        return fenwick_prefix_sum(tree, n_bins)
-
-    count_all = read_last_entry if n_bins & (n_bins - 1) == 0 else sum_counts
+    def count_all(tree: Counts) -> int:
+        return int(tree[n_bins - 1]) if is_power_of_two else fenwick_prefix_sum(tree, n_bins)
 
     @kernel
     def bin_edge(index: int) -> float:

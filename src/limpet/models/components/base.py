@@ -41,3 +41,8 @@ class Component:
     # (theta, offset, d, variances, share): shrink to these variances by the share: no component collapses
     regularize: Callable[[Vector, int, int, Vector, float], None]
     elliptical: bool = True  # Whether the density depends on the point through q alone
+
+
+def no_workspace(d: int) -> int:
+    """Return 0, as the `work_size` of a component that needs no workspace."""
+    return 0

@@ -7,7 +7,7 @@ import math
 from limpet._jit.compile import kernel
 from limpet._jit.math import NEGATIVE_ZERO, fma, log, maximum
 from limpet.core.state import Vector
-from limpet.models.components.base import Component
+from limpet.models.components.base import Component, no_workspace
 from limpet.models.components.gaussian_full import LOG_CHUNK_PIVOTS, MIN_VARIANCE
 from limpet.models.priors import PRIOR_COVARIANCE, PRIOR_MEAN, prior_center, prior_scale
 
@@ -15,11 +15,6 @@ from limpet.models.priors import PRIOR_COVARIANCE, PRIOR_MEAN, prior_center, pri
 def n_parameters(d: int) -> int:
     """Return the number of means and variances."""
     return 2 * d
-
-
-def work_size(d: int) -> int:
-    """Return 0: no workspace is needed."""
-    return 0
 
 
 @kernel
@@ -137,7 +132,7 @@ def regularize(theta: Vector, offset: int, d: int, variances: Vector, share: flo
 
 DIAGONAL_GAUSSIAN = Component(
     n_parameters,
-    work_size,
+    no_workspace,
     evaluate,
     impute,
     advance,

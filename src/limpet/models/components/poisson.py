@@ -7,7 +7,7 @@ import math
 from limpet._jit.compile import kernel
 from limpet._jit.math import log, maximum
 from limpet.core.state import Vector
-from limpet.models.components.base import Component
+from limpet.models.components.base import Component, no_workspace
 from limpet.models.priors import PRIOR_MEAN, prior_center
 
 MIN_RATE = 1e-6  # one event in a million points: the first event of a variable is rare, not impossible
@@ -16,11 +16,6 @@ MIN_RATE = 1e-6  # one event in a million points: the first event of a variable 
 def n_parameters(d: int) -> int:
     """Return the number of rates."""
     return d
-
-
-def work_size(d: int) -> int:
-    """Return 0: no workspace is needed."""
-    return 0
 
 
 @kernel
@@ -136,7 +131,7 @@ def regularize(theta: Vector, offset: int, d: int, variances: Vector, share: flo
 
 POISSON_PRODUCT = Component(
     n_parameters,
-    work_size,
+    no_workspace,
     evaluate,
     impute,
     advance,
