@@ -80,7 +80,9 @@ def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float
         block_size,
         run_lanes,
         kernels.work_size,
-        *(jit_entry_point(f, releases_gil=True) for f in (run_sequential, first_incomplete, mark_incomplete)),
+        jit_entry_point(run_sequential, releases_gil=True),
+        jit_entry_point(first_incomplete, releases_gil=True),
+        jit_entry_point(mark_incomplete, releases_gil=True),
         make_buffer_kernel(count_missing),
     )
 

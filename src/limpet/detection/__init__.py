@@ -19,6 +19,4 @@ def __getattr__(name: str) -> Any:
     """Import the change detector when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'limpet.detection' has no attribute {name!r}")
-    return getattr(
-        import_module(f"limpet.detection.{'localization' if name == 'ChangeReport' else 'change_detector'}"), name
-    )
+    return getattr(import_module("limpet.detection.change_detector"), name)

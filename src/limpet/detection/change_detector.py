@@ -437,6 +437,15 @@ def make_change_detector(
             if records_margins:
                 evidence_margins[t] = log_evidence_margin(state, 0, threshold)
 
-    sizes = (layout.state_size(d), n_bets + workspace_size)
-    kernels = (observe, tick, log_evidence_margin, normalized_evidence, shift_origin)
-    return ChangeDetector(d, profile, *sizes, *kernels, jit_entry_point(run, releases_gil=True))
+    return ChangeDetector(
+        d=d,
+        profile=profile,
+        state_size=layout.state_size(d),
+        work_size=n_bets + workspace_size,
+        observe=observe,
+        tick=tick,
+        log_evidence_margin=log_evidence_margin,
+        normalized_evidence=normalized_evidence,
+        shift_origin=shift_origin,
+        run=jit_entry_point(run, releases_gil=True),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,10 @@ MIN_POINTS_PER_COMPONENT = 10  # for seeds along one coordinate: with fewer poin
 class EMWorkspace(NamedTuple):
     """Workspace for n points in d dimensions and K components, shared by all streams."""
 
+    retained: BoolArray  # (n,): the points that are not trimmed in a round
     seed_points: Vector  # (seedings, K, d): the initial means
     fit: Vector  # [ weights | components ] …
     previous_fit: Vector  # … and the same one round before
-    retained: BoolArray  # (n,): the points that are not trimmed in a round
     values: Vector  # (n,): values to be sorted
     log_likelihood: Vector  # (n,): of each point
     responsibilities: Vector  # (n, K)
@@ -36,11 +36,9 @@ class EMWorkspace(NamedTuple):
 
 def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
     size = component.n_parameters(d)
-    return EMWorkspace(
-        *map(np.empty, ((N_RANDOM_SEEDINGS + d, K, d), K + K * size, K + K * size)),
-        np.empty(n, np.bool_),
-        *map(np.empty, (n, n, (n, K), K, n * K * size, d, component.work_size(d) + 1)),
-    )
+    fit_size, imputed_size, work_size = K + K * size, n * K * size, component.work_size(d) + 1
+    shapes: list[Any] = [(N_RANDOM_SEEDINGS + d, K, d), fit_size, fit_size, n, n, (n, K), K, imputed_size, d, work_size]
+    return EMWorkspace(np.empty(n, np.bool_), *(np.empty(shape) for shape in shapes))
 
 
 @lru_cache(maxsize=64)

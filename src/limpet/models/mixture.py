@@ -166,17 +166,15 @@ class GaussianMixture(Mixture):
 @cache
 def _gaussian_mixture_kernels(covariance: str, K: int, d: int, smoothed: bool, penalized: bool) -> MixtureKernels:
     arguments = (COMPONENT_BY_COVARIANCE[covariance], K, d, HALF_LOG_2PI, True, smoothed, penalized)
-    return replace(
-        make_mixture_kernels(*arguments), lane_kernels=make_mixture_kernels(*arguments, handles_missing=False)
-    )
+    lane_kernels = make_mixture_kernels(*arguments, handles_missing=False)
+    return replace(make_mixture_kernels(*arguments), lane_kernels=lane_kernels)
 
 
 @cache
 def standardized_mixture_kernels(covariance: str, K: int, d: int) -> MixtureKernels:
     """Return the functions of a mixture whose points are standardized by the caller."""
-    return make_mixture_kernels(
-        COMPONENT_BY_COVARIANCE[covariance], K, d, HALF_LOG_2PI, True, False, False, is_prestandardized=True
-    )
+    component = COMPONENT_BY_COVARIANCE[covariance]
+    return make_mixture_kernels(component, K, d, HALF_LOG_2PI, True, False, False, is_prestandardized=True)
 
 
 def unpack_positive_definite(packed: Vector, d: int) -> Vector:

@@ -78,10 +78,9 @@ class Constants:
         60.0
         """
         allowed = {field.name for field in fields(cls)} - {"L", "M", "alpha"}
-        if not other_fields.keys() <= allowed:
-            raise invalid_param_error(
-                "other_fields", f"must be among {sorted(allowed)}", sorted(other_fields.keys() - allowed)
-            )
+        unknown = sorted(other_fields.keys() - allowed)
+        if unknown:
+            raise invalid_param_error("other_fields", f"must be among {sorted(allowed)}", unknown)
         check_positive("beta", beta)
         if not check_positive("alpha", alpha, allow_zero=True, maximum=1.0) < 1.0:
             raise invalid_param_error("alpha", "must be below 1", alpha, "Without outliers beta is infinite.")

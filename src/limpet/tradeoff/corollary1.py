@@ -41,9 +41,8 @@ def threshold(rho: float, beta: float, M: float) -> float:
     3.0
     """
     rho, beta, M = check_positive("rho", rho), check_positive("beta", beta), check_positive("M", M)
-    return bisect_first_true(
-        lambda gamma: step_size(gamma, beta, M) <= rho, 0.0, min(beta / (2.0 * rho), TAIL_CUTOFF_M * M)
-    )
+    high = min(beta / (2.0 * rho), TAIL_CUTOFF_M * M)
+    return bisect_first_true(lambda gamma: step_size(gamma, beta, M) <= rho, 0.0, high)
 
 
 def beta_from(d0: float, L: float, alpha: float, d1: float = 1.0) -> float:

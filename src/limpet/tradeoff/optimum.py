@@ -112,9 +112,8 @@ def profile_slope(gamma: float, constants: Constants) -> float:
     rho = profile_step(gamma, constants)
     slope = d_bound_d_gamma(gamma, rho, constants)
     if rho < best_step(gamma, constants):
-        limit_slope = (
-            constants.d1 * float(exceedance_bound(gamma, constants.M)) / (constants.L * (constants.sigma1**2 + 2.0))
-        )
+        exceedance = float(exceedance_bound(gamma, constants.M))
+        limit_slope = constants.d1 * exceedance / (constants.L * (constants.sigma1**2 + 2.0))
         slope += d_bound_d_rho(gamma, rho, constants) * limit_slope
     return slope
 
@@ -138,19 +137,20 @@ def local_minima(constants: Constants) -> list[float]:
     def is_past_crossing(gamma: float) -> bool:
         return admissible_step(gamma, constants) > step_size(gamma, constants.beta, constants.M)
 
+    def is_rising(gamma: float) -> bool:
+        return profile_slope(gamma, constants) >= 0.0
+
     low = bisect_first_true(is_past_crossing, floor, high)
     if low >= high:
         return []
     # Relative to the floor, where the admissible step is 0 and the slope changes fastest.
     grid = floor + np.geomspace(low - floor, high - floor, GRID_POINTS)
     grid[[0, -1]] = low, np.nextafter(high, low)
-    rising = [profile_slope(float(gamma), constants) >= 0.0 for gamma in grid]
+    rising = [is_rising(float(gamma)) for gamma in grid]
     minima = [low] if rising[0] else []
     for left, right, before, after in zip(grid, grid[1:], rising, rising[1:], strict=False):
         if after and not before:
-            minima.append(
-                bisect_first_true(lambda gamma: profile_slope(gamma, constants) >= 0.0, float(left), float(right))
-            )
+            minima.append(bisect_first_true(is_rising, float(left), float(right)))
     return minima
 
 

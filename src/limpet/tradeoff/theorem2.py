@@ -47,12 +47,11 @@ def admissible_gamma(constants: Constants) -> float:
     >>> round(admissible_gamma(Constants(c1=1.0, M=5.0)), 6), admissible_gamma(Constants(c1=0.01, M=5.0))
     (5.60582, 0.0)
     """
-    reciprocal = 2.0 * constants.c1 * constants.d1
-    if reciprocal * tail(0.0, constants.M) <= 1.0:
-        return 0.0
-    return bisect_first_true(
-        lambda gamma: reciprocal * tail(gamma, constants.M) <= 1.0, 0.0, TAIL_CUTOFF_M * constants.M
-    )
+
+    def is_admissible(gamma: float) -> bool:
+        return 2.0 * constants.c1 * constants.d1 * tail(gamma, constants.M) <= 1.0
+
+    return 0.0 if is_admissible(0.0) else bisect_first_true(is_admissible, 0.0, TAIL_CUTOFF_M * constants.M)
 
 
 # Bounds
@@ -109,9 +108,8 @@ def noise_power(gamma: Gamma, constants: Constants) -> Gamma:
     1.8
     """
     effective_gamma = np.minimum(check_gamma(gamma), constants.outlier_radius)
-    return match_form(
-        gamma, constants.alpha * constants.sigma0**2 + (1.0 - constants.alpha) * np.square(effective_gamma)
-    )
+    power = constants.alpha * constants.sigma0**2 + (1.0 - constants.alpha) * np.square(effective_gamma)
+    return match_form(gamma, power)
 
 
 def bound(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
