@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.compile import jit_entry_point, kernel
 from limpet.exceptions import InvalidTypeError
 
 Integers = npt.NDArray[np.int64]
@@ -58,7 +58,6 @@ def find_slot(slots: Integers, key: int) -> int:
 
 
 def _look_up(slots, keys, missing, start, stop, rows, unknown_keys, first_index, n_unknown):  # type: ignore[no-untyped-def]
-    stamp  # noqa: B018  (Numba's cache depends on it)
     for i in range(start, stop):
         if len(missing) > 0 and missing[i]:
             rows[i] = NO_ROW
@@ -74,7 +73,6 @@ def _look_up(slots, keys, missing, start, stop, rows, unknown_keys, first_index,
 
 
 def _put(slots, keys, rows):  # type: ignore[no-untyped-def]
-    stamp  # noqa: B018
     added = 0
     for i in range(len(keys)):
         slot = find_slot(slots, keys[i])
@@ -86,12 +84,10 @@ def _put(slots, keys, rows):  # type: ignore[no-untyped-def]
 
 
 def _get_row(slots, key):  # type: ignore[no-untyped-def]
-    stamp  # noqa: B018
     slot = find_slot(slots, key)
     return slots[slot, ROW_COLUMN] if slot >= 0 else NO_ROW
 
 
-stamp = source_fingerprint([find_slot])
 _compiled_look_up = jit_entry_point(_look_up, releases_gil=True)
 _compiled_put = jit_entry_point(_put, releases_gil=True)
 _compiled_get_row = jit_entry_point(_get_row)
