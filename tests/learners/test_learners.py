@@ -11,8 +11,9 @@ import pytest
 
 import limpet as lp
 from exponential import Exponential
+from limpet import testing
 from limpet.core import Constant, InverseTime, kernel
-from limpet.exceptions import InvalidInputError, LimpetWarning
+from limpet.exceptions import InvalidInputError, LimpetWarning, NotFittedError
 from limpet.learners.results import AUTO_RESULT_FIELDS, RESULT_FIELDS
 from limpet.models import ConjugatePrior, GaussianMixture, LinearRegression, PoissonMixture
 
@@ -295,3 +296,29 @@ def test_a_model_that_gives_no_score_is_still_counted_once():
 def test_gamma_must_have_a_square():
     with pytest.raises(InvalidInputError, match=r"^gamma:"):
         lp.SRA(gamma=1e200)
+
+
+@dataclass(frozen=True)
+class ExponentialWithRate(Exponential):
+    """A model with an estimate that the built-in ones do not have."""
+
+    estimates = ("means", "rate")
+
+    def estimate(self, name, theta, width):
+        return 1.0 / theta[0] if name == "rate" else super().estimate(name, theta, width)
+
+
+def test_an_estimate_of_a_custom_model_is_a_property_of_the_learner():
+    learner = lp.SRA(model=ExponentialWithRate(), gamma=20.0)
+    with pytest.raises(NotFittedError):
+        _ = learner.rate
+    learner.process(np.random.default_rng(0).exponential(2.0, 500))
+    for copied in (learner, copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+        assert copied.rate == 1.0 / learner.means[0, 0]
+    assert not hasattr(learner, "rates")
+    assert not hasattr(learner, "coef")
+    testing.check_learner(lambda: lp.SRA(model=ExponentialWithRate(), gamma=20.0), exponential_points)
+
+
+def exponential_points(rng, n):
+    return (rng.exponential(2.0, size=n),)

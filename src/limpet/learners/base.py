@@ -7,7 +7,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -375,6 +375,17 @@ class Learner(Serializable):
     def intercept(self) -> float:
         """Intercept of a regression."""
         return self._estimate("intercept")  # type: ignore[no-any-return]
+
+    if not TYPE_CHECKING:  # a type checker would otherwise accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Return an estimate of a custom model, for which no property exists."""
+            attribute, model = getattr(type(self), name, None), self.__dict__.get("model")
+            if isinstance(attribute, property):
+                return attribute.__get__(self)  # raises its AttributeError again
+            if model is not None and name in model.estimates:  # None while a learner is copied
+                return self._estimate(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def _estimate(self, name: str) -> Any:
         if name not in self.model.estimates:
