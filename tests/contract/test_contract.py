@@ -122,6 +122,7 @@ def test_rejected_point_changes_only_its_count(case):
     if not np.isfinite(learner.gamma_):
         assert not trace.rejected.any()
         return
+    assert trace.rejected.any(), "the stream of a case with a threshold has outliers"
     row = int(np.flatnonzero(trace.rejected)[-1])
     before, after = case.learner(), case.learner()
     before.process(*(part[:row] for part in stream))
