@@ -278,3 +278,12 @@ def test_a_call_with_the_same_keys_is_the_same() -> None:
             other.drop(6)
     assert fleet.counts()["n_seen"].sum() == other.counts()["n_seen"].sum()
     np.testing.assert_array_equal(fleet[9].state, other[9].state)
+
+
+def test_an_unknown_estimate_is_rejected() -> None:
+    """Otherwise the model returns another one."""
+    fleet = lp.Fleet(PLAIN)
+    fleet.update(["a"] * 40, np.random.default_rng(0).normal(size=40))
+    for name in ("rate", "coef"):
+        with pytest.raises(InvalidInputError, match=r"^name: must be 'weights'"):
+            fleet.estimates(name, ["a"])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from limpet import learners
-from limpet._validation import check_int
+from limpet._validation import Options, check_int, check_param
 from limpet.core.state import CONSECUTIVE_REJECTIONS, N_INVALID, N_REJECTED, N_SEEN, Vector
 from limpet.detection.alarm import Alarm
 from limpet.exceptions import CheckpointError, InvalidInputError
@@ -253,6 +253,7 @@ class Fleet:
         >>> oil.round(), water
         (array([[90.]]), None)
         """
+        check_param("name", name, Options(*self.learner.model.estimates))
         with self._executor.lock:
             rows = [self._membership.key_index.get_row(normalize_key(key)) for key in keys]
             if None in rows:
