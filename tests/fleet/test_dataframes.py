@@ -136,6 +136,7 @@ def test_invalid_frames_are_errors() -> None:
         ),
         (pl.from_pandas(frame).lazy(), {"key": "sensor"}, InvalidTypeError, "frame: must be an eager dataframe"),
         ({"sensor": ["a"]}, {"key": "sensor"}, InvalidTypeError, "frame: must be an eager dataframe"),
+        (np.zeros(3), {"key": "sensor"}, InvalidTypeError, "frame: must be an eager dataframe"),
         (frame, {"key": "sensor", "values": 3}, InvalidInputError, "columns: 3 not found"),
         (frame, {"key": "sensor", "values": []}, InvalidInputError, "values: must be one or more numeric columns"),
         (frame, {"key": "sensor", "values": ["x", "x"]}, InvalidInputError, "each once, got x, x"),

@@ -204,7 +204,8 @@ def to_frame(frame: Any) -> nw.DataFrame[Any]:
     try:
         return nw.from_native(frame, eager_only=True)
     except TypeError as error:
-        raise InvalidTypeError(f"frame: must be an eager dataframe, got {type(frame).__name__}: {error}.") from None
+        advice = "Use update(keys, X) for arrays." if isinstance(frame, np.ndarray | list) else f"{error}."
+        raise InvalidTypeError(f"frame: must be an eager dataframe, got {type(frame).__name__}. {advice}") from None
     except nw.exceptions.DuplicateError as error:
         raise InvalidInputError(f"frame: must have distinct column names: {error}") from None
 
