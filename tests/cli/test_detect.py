@@ -214,6 +214,7 @@ MISTAKES = [
     (["pump.csv", "--report", "nowhere/r.html"], "nowhere/r.html: cannot be written"),
     (["pump.csv", "--max-keys", "10"], "--max-keys: "),
     (["."], "is a directory"),
+    (["nats://me:secret@host/level"], "FILE: must be a file, got nats://host/level. `limpet watch URL"),
     (["empty.csv"], "empty.csv is empty"),
     (["words.csv"], "no column is numeric"),
     (["header.csv"], "no records after the header a, b"),

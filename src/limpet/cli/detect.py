@@ -83,7 +83,7 @@ class DetectionRun:
 def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
     """Detect, print and write; exit with code 1 if there are alarms and --fail-on-alarm is given."""
     path = Path(file)
-    _check_file(path)
+    _check_file(file)
     is_json = values["output_format"] == "json"
     report = None if values["no_report"] else _check_report(values["report"], console, quiet=is_json)
     if not values["alarms"] and not is_json:
@@ -134,9 +134,14 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
         raise typer.Exit(ALARMS_EXIT_CODE)
 
 
-def _check_file(path: Path) -> None:
-    if str(path) == "-":
+def _check_file(file: str) -> None:
+    path = Path(file)
+    if file == "-":
         raise InvalidInputError("FILE: must be a file. `limpet watch - --no-follow` reads standard input.")
+    if local_path(file) is None:
+        raise InvalidInputError(
+            f"FILE: must be a file, got {redact_url(file)}. `limpet watch URL --no-follow` reads it."
+        )
     if path.is_dir():
         raise InvalidInputError(
             f"FILE: {path} is a directory. `limpet watch {path} --no-follow` reads the files in it."
