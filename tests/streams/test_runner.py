@@ -410,7 +410,8 @@ def demo_package(tmp_path, monkeypatch):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: limpet-demo\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[limpet.sources]\ndemo = limpet_demo:DemoSource.from_url\n[limpet.sinks]\ndemo-bus = limpet_demo:make_sink\n"
+        "[limpet.sources]\ndemo = limpet_demo:DemoSource.from_url\n"
+        "[limpet.sinks]\ndemo-bus = limpet_demo:make_sink\nlost = limpet_demo_lost:make_sink\nold = limpet_demo:old\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     yield
@@ -431,3 +432,9 @@ def test_unknown_schemes_list_the_known_ones(demo_package):
         open_source("gopher://me:secret@x/y")
     with pytest.raises(InvalidInputError, match=r"demo-bus://, http://, https://, kafka://, .*, paths, and -"):
         open_sink("gopher://me:secret@x/y")
+
+
+@pytest.mark.parametrize("scheme", ["lost", "old"])
+def test_a_factory_that_cannot_be_loaded_is_named(demo_package, scheme):
+    with pytest.raises(InvalidInputError, match=rf"limpet\.sinks: the entry point {scheme} = limpet_demo.* cannot be"):
+        open_sink(f"{scheme}://x")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from limpet._format import redact_url
-from limpet.exceptions import InvalidInputError
+from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.streams.formats import READ_BLOCK_BYTES
 from limpet.streams.results import ALARMS_TABLE
 from limpet.streams.schema import ColumnSpec
@@ -183,7 +183,14 @@ def _load_factory(group: str, uri: str) -> Any:
         raise InvalidInputError(
             f"{kind}: unknown scheme {scheme}:// in {redact_url(uri)}. Known are {schemes}, paths, and - for {stdio}."
         )
-    return registered[scheme].load()
+    try:
+        return registered[scheme].load()
+    except MissingExtraError:
+        raise
+    except (ImportError, AttributeError) as error:
+        raise InvalidInputError(
+            f"{group}: the entry point {scheme} = {registered[scheme].value} cannot be loaded: {error}"
+        ) from error
 
 
 def _get_scheme(text: str) -> str:
