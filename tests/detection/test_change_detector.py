@@ -14,7 +14,9 @@ from limpet.detection.anomaly_detector import (
     fenwick_add,
     fenwick_halve,
     fenwick_prefix_sum,
+    is_anomaly,
     make_anomaly_detector,
+    starts_run,
 )
 from limpet.detection.bets import CELL_EDGE_PROBABILITIES, betting_table, score_cell
 from limpet.detection.change_detector import INFLATION, N_UNCENSORED, TOTAL_EXCESS
@@ -326,6 +328,19 @@ def test_the_threshold_is_a_logarithm():
     with pytest.raises(ValueError, match="far"):
         log_threshold(0.0)
     assert WARMUP_POINTS == 100
+
+
+@pytest.mark.parametrize(
+    ("p", "squared_distance", "expected"),
+    [(0.01, 4.1, True), (0.008, 4.1, True), (0.0101, 4.1, False), (0.01, 4.0, False), (0.0, 0.0, False)],
+)
+def test_an_anomaly_is_rare_and_far_from_the_estimate(p, squared_distance, expected):
+    assert is_anomaly(p, squared_distance, 0.01, 4.0) == expected
+
+
+def test_the_first_of_consecutive_anomalies_starts_a_run():
+    theta, anomalous = np.zeros(3), [False, True, True, False, True]
+    assert [starts_run(theta, 1, flag) for flag in anomalous] == [False, True, False, False, True]
 
 
 @both_sizes

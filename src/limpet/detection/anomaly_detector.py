@@ -2,7 +2,8 @@
 
 A point is an anomaly if its p-value is at most `far` and it is also far from the current estimate: further than a
 Gaussian point is at the rate 10·far (`is_anomaly`). The alarm is raised at the first of consecutive anomalies
-(`starts_run`).
+(`starts_run`); an invalid point ends them (`auto.stream_kernel`). The surprise of a point is the excess of its score
+over the minimum of the score (`auto.step_kernel`).
 
 The p-value is the share of points of this stream with a larger surprise. Surprises are counted in bins. Within the
 range of the counts, the p-value is interpolated. Beyond, an exponential tail is fitted to the largest surprises: under
