@@ -333,6 +333,11 @@ def caveats(run: DetectionRun) -> list[str]:
             f"{subject} too short for every kind of alarm: the first {n_init:,} points are for initialization, "
             f"and change alarms need {n_warmup:,}."
         )
+    if isinstance(plan.model, Detector):
+        from limpet.learners._summary import residual_advice
+
+        for advice in residual_advice(plan.model._auto_engine) or []:
+            sentences.append(f"{advice.replace('season=…', '--season ROWS').replace('lags=', '--lags ')}.")
     return sentences
 
 

@@ -45,16 +45,26 @@ def format_summary(engine: AutoEngine) -> str:
     n_changes = int(layout.view(theta, "change_detector")[N_ALARMS])
     n_anomalies = int(layout.view(theta, "p_value_counts").view(np.int32)[N_ANOMALIES])
     lines.append(f"raised: {plural(n_changes, 'change alarm')}, {plural(n_anomalies, 'anomalous row')}")
-    reports = autocorrelation_report(layout.view(theta, "residual_autocorrelation")) if engine.profile.is_full else None
-    names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
-    advice = [(name, each.advice(engine.lags, engine.season)) for name, each in zip(names, reports or [], strict=False)]
-    lines += [f"{name} {advice_text}" for name, advice_text in advice if advice_text]
+    advice = residual_advice(engine)
+    lines += advice or []
     if n_changes > MIN_EXCESS_ALARMS + EXCESS_ALARM_FACTOR * engine.far * header[N_SEEN]:
         cause = "it keeps changing, or its points are not exchangeable"
         lines.append(f"more alarms than expected for a stable stream: {cause}")
-    elif reports and not any(advice_text for _, advice_text in advice):
+    elif advice == []:
         lines.append("residuals are uncorrelated: the false-alarm rate should hold")
     return "\n".join(lines)
+
+
+def residual_advice(engine: AutoEngine) -> list[str] | None:
+    """Return advice for each variable whose residuals are autocorrelated, None if that is not known."""
+    if not engine.started or not engine.profile.is_full:
+        return None
+    reports = autocorrelation_report(engine.layout.view(engine.buffer.theta, "residual_autocorrelation"))
+    if reports is None:
+        return None
+    names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
+    advice = [report.advice(engine.lags, engine.season) for report in reports]
+    return [f"{name} {text}" for name, text in zip(names, advice, strict=False) if text]
 
 
 def fitted_params(engine: AutoEngine) -> dict[str, float]:
