@@ -60,9 +60,9 @@ def test_a_season_that_is_not_declared_is_reported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hours = 20.0 + 5.0 * np.sin(np.arange(1500) * 2.0 * np.pi / 24.0) + 0.5 * np.random.default_rng(0).normal(size=1500)
     path = write(tmp_path / "hours.csv", ["level"], hours[:, None])
-    advice = "set --season ROWS, or --lags 2 or more."
+    advice = "set its season, or lags to at least 2."
     assert advice in " ".join(detect(path, no_report=True)[1].split())
-    assert "--season ROWS" not in detect(path, no_report=True, season=24)[1]
+    assert "set its season" not in detect(path, no_report=True, season=24)[1]
 
 
 def test_by_hand_it_is_the_papers_algorithm_and_claims_nothing(pump, capsys):

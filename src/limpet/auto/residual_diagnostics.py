@@ -89,15 +89,18 @@ class AutocorrelationReport:
 
         >>> AutocorrelationReport(0.01, 0.02, 0.03).advice() is None
         True
-        >>> print(AutocorrelationReport(-0.2, 0.02, 0.03).advice())
-        depends on more than the last value (autocorrelation -0.20 is left at lag 1): set lags=2 or more, or its season
+        >>> finding, advice = AutocorrelationReport(-0.2, 0.02, 0.03).advice().split(": ")
+        >>> finding
+        'depends on more than the last value (autocorrelation -0.20 is left at lag 1)'
+        >>> advice
+        'set lags to at least 2, or its season'
         """
-        more = f"lags={max(lags + 1, 2)} or more"
+        more = f"lags to at least {max(lags + 1, 2)}"
         if abs(self.long_lag) > AUTOCORRELATION_THRESHOLD:
             lag = f"autocorrelation {self.long_lag:.2f} is left at lag {LONG_LAG}"
             if season:
                 return f"is autocorrelated beyond its season ({lag}): set {more}, or monitor differences"
-            return f"has a season or long-range autocorrelation ({lag}): set season=…, or {more}"
+            return f"has a season or long-range autocorrelation ({lag}): set its season, or {more}"
         if abs(self.lag_1) > AUTOCORRELATION_THRESHOLD:
             lag = f"autocorrelation {self.lag_1:.2f} is left at lag 1"
             past = f"the last {lags} values" if lags > 1 else "the last value"

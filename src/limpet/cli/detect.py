@@ -336,8 +336,7 @@ def caveats(run: DetectionRun) -> list[str]:
     if isinstance(plan.model, Detector):
         from limpet.learners._summary import residual_advice
 
-        for advice in residual_advice(plan.model._auto_engine) or []:
-            sentences.append(f"{advice.replace('season=…', '--season ROWS').replace('lags=', '--lags ')}.")
+        sentences += [f"{advice}." for advice in residual_advice(plan.model._auto_engine) or []]
     return sentences
 
 
