@@ -28,9 +28,16 @@ from limpet.server.db.points import (
 )
 from limpet.server.db.schema import IDEMPOTENCY_TABLE, SOURCE_POSITIONS_TABLE
 from limpet.server.db.streams import StreamRow, add_streams, delete_stream, read_streams
-from limpet.server.ingest.model_pool import AcceptedPoints, ModelPool, process_group_of_width
 from limpet.server.ingest.parse import IngestRequest, StreamPoints
-from limpet.server.ingest.stream_registry import SPARKLINE_POINTS, StreamInfo, StreamRegistry, summarize_alarm
+from limpet.server.ingest.stream_state import (
+    SPARKLINE_POINTS,
+    AcceptedPoints,
+    ModelPool,
+    StreamInfo,
+    StreamRegistry,
+    process_group_of_width,
+    summarize_alarm,
+)
 from limpet.server.responses import ApiError
 from limpet.streams.checkpoint_store import model_config
 from limpet.streams.event_time import LATE, EventTime, StreamClock
@@ -82,14 +89,14 @@ class GroupProcessor:
         registry.clear()
         for entry in read_streams(connection):
             registry.add(entry)
-        checkpointed_rows = {n: rows for n, rows in row_counts.tolist() if registry.find_by_id(n) is not None}
+        checkpointed_rows = {n: rows for n, rows in row_counts.tolist() if n in registry.by_id}
         for stream_id in models.counts():
-            if registry.find_by_id(stream_id) is None:  # deleted after the checkpoint
+            if stream_id not in registry.by_id:  # deleted after the checkpoint
                 models.drop(stream_id)
         for stream_id, block in read_latest_points(connection, SPARKLINE_POINTS):
-            _restore_latest(registry.get_by_id(stream_id), block)
+            _restore_latest(registry.by_id[stream_id], block)
         for stream_id, first_row in read_first_rows(connection).items():
-            stream = registry.get_by_id(stream_id)
+            stream = registry.by_id[stream_id]
             stream.first_row = stream.merged_until = first_row
         streams, n_replayed = registry.streams(), 0
         for stream in streams:
@@ -97,14 +104,14 @@ class GroupProcessor:
             if stream.n_points > first_row:
                 n_replayed += models.replay(connection, stream.entry.id, stream.entry.width, first_row)
         for stream_id, (_, n_rejected) in models.counts().items():
-            registry.get_by_id(stream_id).n_rejected = n_rejected
+            registry.by_id[stream_id].n_rejected = n_rejected
         for stream_id, n_alarms, n_open, *newest_ids in count_alarms(connection):
-            stream = registry.get_by_id(stream_id)
+            stream = registry.by_id[stream_id]
             stream.n_alarms, stream.open_alarms = n_alarms, n_open
             newest = (None if alarm_id is None else get_alarm(connection, alarm_id) for alarm_id in newest_ids)
             stream.newest_alarm, stream.open_alarm = (alarm and summarize_alarm(alarm) for alarm in newest)
         registry.n_points = sum(stream.n_points for stream in streams)
-        registry.touch(streams)
+        registry.touch(streams, has_new_order=True)
         self._checkpoint_id, self.checkpointed_rows = checkpoint_id, checkpointed_rows
         return n_replayed
 
@@ -124,7 +131,7 @@ class GroupProcessor:
                 key = request.idempotency_key
                 try:
                     if key in index_by_key:
-                        check_same_request(request.digest, requests[index_by_key[key]].digest)
+                        _check_same_request(request.digest, requests[index_by_key[key]].digest)
                         continue  # a concurrent retry: it gets the response to the first
                     results[index] = None if key is None else _find_stored_response(connection, key, request.digest)
                     if results[index] is None:
@@ -134,7 +141,7 @@ class GroupProcessor:
                     results[index] = error
             if self._next_stream_id > first_new_id:
                 new_ids = range(first_new_id, self._next_stream_id)
-                add_streams(connection, [self.registry.get_by_id(stream_id).entry for stream_id in new_ids])
+                add_streams(connection, [self.registry.by_id[stream_id].entry for stream_id in new_ids])
                 set_meta(connection, "next_stream_id", self._next_stream_id)
             changed = self._learn(connection, [piece for pieces in accepted.values() for piece in pieces], now)
             for index, pieces in accepted.items():
@@ -183,18 +190,19 @@ class GroupProcessor:
         """Learn accepted points and store their results; return the ids of their streams."""
         accepted = [piece for piece in accepted if len(piece.values)]
         changed = {piece.stream.entry.id: piece.stream for piece in accepted}
-        first_alarm_id = self._next_alarm_id
+        alarms: list[tuple[int, dict[str, Any]]] = []
         for width in sorted({stream.entry.width for stream in changed.values()}):
             pieces = [piece for piece in accepted if piece.stream.entry.width == width]
-            blocks, alarms = process_group_of_width(self.models, width, pieces, now, self._next_alarm_id)
+            next_alarm_id = self._next_alarm_id + len(alarms)
+            blocks, new_alarms = process_group_of_width(self.models, width, pieces, now, next_alarm_id)
             write_blocks(connection, blocks)
+            alarms += new_alarms
+        if alarms:
             write_alarms(connection, alarms)
             self._next_alarm_id += len(alarms)
         if changed:
-            self.registry.touch(changed.values())
+            self.registry.touch(changed.values(), has_new_order=bool(alarms))
             self.registry.n_points += sum(len(piece.values) for piece in accepted)
-        if self._next_alarm_id > first_alarm_id:
-            self.registry.invalidate_order()
         return set(changed)
 
     def delete_stream(self, key: str) -> int:
@@ -224,9 +232,8 @@ class GroupProcessor:
     def expire_idempotency_keys(self) -> None:
         """Delete stored responses that are older than a day."""
         with self.store.write_transaction() as connection:
-            connection.execute(
-                IDEMPOTENCY_TABLE.delete().where(IDEMPOTENCY_TABLE.c.created < time.time() - IDEMPOTENCY_TTL_S)
-            )
+            is_expired = IDEMPOTENCY_TABLE.c.created < time.time() - IDEMPOTENCY_TTL_S
+            connection.execute(IDEMPOTENCY_TABLE.delete().where(is_expired))
 
 
 def _restore_latest(stream: StreamInfo, block: PointBlock) -> None:
@@ -246,13 +253,11 @@ def _to_event_time(text: str) -> EventTime | None:
 
 
 def _find_stored_response(connection: Connection, key: str, digest: str) -> list[dict[str, Any]] | None:
-    """Return the response to an earlier request with this idempotency key, None if this is the first."""
     row = connection.execute(select(IDEMPOTENCY_TABLE).where(IDEMPOTENCY_TABLE.c.key == key)).first()
     if row is None:
         return None
-    check_same_request(digest, row.digest)
-    response: list[dict[str, Any]] = json.loads(row.response)
-    return response
+    _check_same_request(digest, row.digest)
+    return json.loads(row.response)  # type: ignore[no-any-return]
 
 
 def _store_response(connection: Connection, request: IngestRequest, response: list[dict[str, Any]], now: float) -> None:
@@ -266,8 +271,7 @@ def _store_response(connection: Connection, request: IngestRequest, response: li
         bulk_insert(connection, SOURCE_POSITIONS_TABLE, [(name, json.dumps(position))])
 
 
-def check_same_request(digest: str, stored_digest: str) -> None:
-    """Raise if a request has the idempotency key of another one."""
+def _check_same_request(digest: str, stored_digest: str) -> None:
     if digest != stored_digest:
         raise ApiError("idempotency_conflict", "Idempotency-Key: already used by another request. Use a new key.")
 
@@ -284,8 +288,7 @@ def _align_values(part: StreamPoints, stream: StreamInfo | None) -> Vector:
                 "unknown_variable",
                 f"values: the variables of {part.key!r:.80} have no names. Send {width} values as a list.",
             )
-        unknown = [name for name in part.names if name not in names]
-        if unknown:
+        if unknown := [name for name in part.names if name not in names]:
             raise ApiError(
                 "unknown_variable",
                 f"values: {part.key!r:.80} has no variable {unknown[0]!r:.80}; it has {', '.join(names):.300}",
@@ -313,10 +316,7 @@ def _skip_late(stream: StreamInfo, part: StreamPoints, values: Vector) -> tuple[
     """Return the indexes of the points to learn, and how many were skipped for which reason."""
     if part.event_times.count(None) == len(part):
         return list(range(len(part))), {"late": 0, "duplicate": 0}
-    arrivals = [
-        stream.clock.check(event_time, point)
-        for event_time, point in zip(part.event_times, values.tolist(), strict=True)
-    ]
+    arrivals = [stream.clock.check(*point) for point in zip(part.event_times, values.tolist(), strict=True)]
     n_late = sum(arrival == LATE for arrival in arrivals)
     index = [row for row, arrival in enumerate(arrivals) if not arrival.is_skipped]
     return index, {"late": n_late, "duplicate": len(part) - len(index) - n_late}

@@ -18,7 +18,7 @@ from limpet.server.db.history import COMPACT_CHUNK_ROWS, compact_stream, needs_c
 from limpet.server.db.points import merge_blocks
 from limpet.server.ingest.parse import IngestRequest
 from limpet.server.ingest.processor import GroupProcessor
-from limpet.server.ingest.stream_registry import StreamInfo
+from limpet.server.ingest.stream_state import StreamInfo
 from limpet.server.responses import ApiError
 
 log = logging.getLogger("limpet.server")
@@ -64,7 +64,7 @@ class Compactor:
             stream_id = next(iter(self._candidates))
             del self._candidates[stream_id]
             n_done += 1
-            stream = processor.registry.find_by_id(stream_id)
+            stream = processor.registry.by_id.get(stream_id)
             if stream is not None and (_has_loose_blocks(stream) or self._needs_compaction(stream)):
                 due.append(stream)
                 n_excess = stream.n_points - stream.first_row - self.retain_points

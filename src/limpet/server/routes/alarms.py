@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from limpet.server import schemas
 from limpet.server.db import alarms as store
-from limpet.server.ingest.stream_registry import summarize_alarm
+from limpet.server.ingest.stream_state import summarize_alarm
 from limpet.server.monitor import Monitor, MonitorDep
 from limpet.server.responses import ApiError, json_response
 
@@ -69,8 +69,7 @@ def _apply_patch(monitor: Monitor, alarm_id: int, patch: schemas.AlarmPatch) -> 
     with registry.lock:
         stream.open_alarm = summarize_alarm(still_open[0]) if still_open else None
         stream.open_alarms += (after["acknowledged_at"] is None) - (before["acknowledged_at"] is None)
-        registry.touch([stream])
-        registry.invalidate_order()
+        registry.touch([stream], has_new_order=True)
     return after
 
 
@@ -84,6 +83,5 @@ def _acknowledge_all(monitor: Monitor, stream_id: int | None) -> int:
         ]
         for stream in changed:
             stream.open_alarms = 0
-        registry.touch(changed)
-        registry.invalidate_order()
+        registry.touch(changed, has_new_order=True)
     return n

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from limpet.server.db.alarms import read_alarms_between
 from limpet.server.db.points import read_points_after
-from limpet.server.ingest.stream_registry import StreamInfo
+from limpet.server.ingest.stream_state import StreamInfo
 from limpet.server.monitor import Listener, Monitor, MonitorDep
 
 router = APIRouter(tags=["events"])
@@ -94,7 +94,7 @@ async def _point_events(monitor: Monitor, stream: StreamInfo | None, after: int)
             started = time.monotonic()
             for notice in listener.take_notices():
                 yield _format_event(notice["event"], notice["data"])
-            stream = monitor.processor.registry.find_by_id(stream_id)  # another object after a recovery
+            stream = monitor.processor.registry.by_id.get(stream_id)  # another object after a recovery
             if stream is None:
                 return
             if stream.n_points > after + 1:

@@ -13,7 +13,7 @@ from limpet.learners import Detector
 from limpet.server import schemas
 from limpet.server.db.history import read_history
 from limpet.server.db.points import read_points_after
-from limpet.server.ingest.stream_registry import StreamInfo
+from limpet.server.ingest.stream_state import StreamInfo
 from limpet.server.monitor import Monitor, MonitorDep
 from limpet.server.responses import json_response
 

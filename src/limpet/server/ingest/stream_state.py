@@ -1,9 +1,12 @@
-"""Learn the points of a group: a fleet for each number of variables."""
+"""All streams in memory: their summaries, for the list of streams, and their learners."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -14,12 +17,187 @@ from limpet.exceptions import CheckpointError
 from limpet.fleet import Fleet, from_bytes
 from limpet.learners import SRA, Detector
 from limpet.learners.results import Trace, concatenate
-from limpet.server.db.points import PointBlock, format_unix_time, read_points_after, to_api_time
-from limpet.server.ingest.stream_registry import StreamInfo
+from limpet.server.db.points import PointBlock, format_unix_time, nan_to_none, read_points_after, to_api_time
+from limpet.server.db.streams import StreamRow
+from limpet.server.responses import ApiError
+from limpet.streams.event_time import StreamClock
 
+SPARKLINE_POINTS = 60
 REPLAY_CHUNK_POINTS = 50_000
 LONG_RUN_THRESHOLD = 64  # points, from which on a run is learned by its own learner
 MEANS_INTERVAL_ROWS = 8  # how often the estimate is recorded
+
+
+def summarize_alarm(alarm: dict[str, Any]) -> dict[str, Any]:
+    """Return the summary of an alarm for the list of streams."""
+    return {name: alarm[name] for name in ("id", "kind", "row", "time", "message")}
+
+
+@dataclass(eq=False, slots=True)
+class StreamInfo:
+    """One stream: its latest point, counts and alarms."""
+
+    entry: StreamRow
+    n_points: int = 0
+    n_rejected: int = 0
+    n_alarms: int = 0
+    open_alarms: int = 0
+    seq: int = 0  # of the group that changed it last
+    first_row: int = 0  # that is stored in full
+    merged_until: int = 0  # the row up to which short blocks are merged
+    n_loose_blocks: int = 0  # short blocks since
+    open_alarm: dict[str, Any] | None = None  # the summary of the newest one
+    newest_alarm: dict[str, Any] | None = None  # open or acknowledged
+    last_time: str | float | int | None = None
+    last_seen: float | None = None
+    last: list[float | None] = field(default_factory=list)
+    p_value: float | None = None
+    sparkline: deque[tuple[float | None, bool]] = field(default_factory=lambda: deque(maxlen=SPARKLINE_POINTS))
+    clock: StreamClock = field(default_factory=StreamClock)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the variables: without names "value" for a single one, indices for several."""
+        width = self.entry.width
+        return list(self.entry.names or (["value"] if width == 1 else map(str, range(width))))
+
+    def add_block(self, block: PointBlock) -> None:
+        """Add points to the counts and the sparkline."""
+        self.n_points, rejected = block.first_row + len(block), block.rejected
+        self.n_rejected += int(np.count_nonzero(rejected))
+        self.last, self.p_value = nan_to_none(block.values[-1]), nan_to_none(block.p_value[-1:])[0]
+        self.last_time = to_api_time(block.times[-1])
+        latest = nan_to_none(block.values[-SPARKLINE_POINTS:, 0])
+        self.sparkline.extend(zip(latest, rejected[-SPARKLINE_POINTS:].tolist(), strict=True))
+
+    def add_alarm(self, alarm: dict[str, Any]) -> None:
+        """Add a new alarm."""
+        self.n_alarms += 1
+        self.open_alarms += 1
+        self.open_alarm = self.newest_alarm = summarize_alarm(alarm)
+
+    def to_api(self, n_warmup_points: int) -> dict[str, Any]:
+        """Return the stream as the API has it; below `n_warmup_points` some kinds of alarm are not possible yet."""
+        return {
+            "key": self.entry.key,
+            "variables": self.names,
+            "n_points": self.n_points,
+            "n_rejected": self.n_rejected,
+            "n_alarms": self.n_alarms,
+            "open_alarms": self.open_alarms,
+            "state": "alarming" if self.open_alarms else "learning" if self.n_points < n_warmup_points else "quiet",
+            "last_time": self.last_time,
+            "last_seen": self.last_seen,
+            "last": self.last,
+            "p_value": self.p_value,
+            "last_alarm": self.open_alarm if self.open_alarms else self.newest_alarm,
+            "sparkline": [value for value, _ in self.sparkline],
+            "sparkline_rejected": [index for index, (_, is_rejected) in enumerate(self.sparkline) if is_rejected],
+        }
+
+
+class StreamRegistry:
+    """All streams by key and id. The writer thread changes it, any thread may read.
+
+    From `n_warmup_points` points of a stream on, every kind of alarm is possible.
+    """
+
+    def __init__(self, n_warmup_points: int) -> None:
+        self.lock = threading.RLock()
+        self.n_warmup_points, self.seq, self.n_points = n_warmup_points, 0, 0
+        self.by_id: OrderedDict[int, StreamInfo] = OrderedDict()  # those that changed last are at the end
+        self._by_key: dict[str, StreamInfo] = {}
+        self._sorted_streams: dict[str, list[StreamInfo]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def get(self, key: str) -> StreamInfo | None:
+        """Return the stream with this key, None if it does not exist."""
+        return self._by_key.get(key)
+
+    def require(self, key: str) -> StreamInfo:
+        """Return the stream with this key, or raise."""
+        if (stream := self._by_key.get(key)) is None:
+            raise ApiError("unknown_stream", f"stream: {key!r:.80} does not exist")
+        return stream
+
+    def streams(self) -> list[StreamInfo]:
+        """Return all streams, those that changed last at the end."""
+        return list(self.by_id.values())
+
+    def clear(self) -> None:
+        """Remove all streams."""
+        self._by_key.clear()
+        self.by_id.clear()
+        self._sorted_streams.clear()
+
+    def add(self, entry: StreamRow) -> StreamInfo:
+        """Add a new stream."""
+        stream = self._by_key[entry.key] = self.by_id[entry.id] = StreamInfo(entry)
+        self._sorted_streams.clear()
+        return stream
+
+    def remove(self, stream: StreamInfo) -> None:
+        """Remove a stream."""
+        del self._by_key[stream.entry.key], self.by_id[stream.entry.id]
+        self.seq += 1
+        self._sorted_streams.clear()
+
+    def touch(self, changed: Iterable[StreamInfo], *, has_new_order: bool) -> None:
+        """Mark streams as changed by one group; alarms that are raised or acknowledged change the order."""
+        self.seq += 1
+        for stream in changed:
+            stream.seq = self.seq
+            self.by_id.move_to_end(stream.entry.id)
+        if has_new_order:
+            self._sorted_streams.clear()
+
+    def totals(self) -> dict[str, Any]:
+        """Return counts over all streams."""
+        open_alarms = [*takewhile(bool, (stream.open_alarms for stream in self._get_sorted("alarming")))]
+        counts = {"n_streams": len(self), "n_alarming": len(open_alarms), "open_alarms": sum(open_alarms)}
+        return counts | {"n_points": self.n_points, "seq": self.seq}
+
+    def list_streams(self, search: str, sort: str, offset: int, limit: int) -> dict[str, Any]:
+        """Return a page of matching streams as the API has them, with their number and the totals."""
+        with self.lock:
+            matches, part = self._get_sorted(sort), search.casefold()
+            if part:
+                matches = [stream for stream in matches if part in stream.entry.key.casefold()]
+            streams = [stream.to_api(self.n_warmup_points) for stream in matches[offset : offset + limit]]
+            return {"total": len(matches), **self.totals(), "streams": streams}
+
+    def changed_since(self, seq: int, max_streams: int) -> dict[str, Any]:
+        """Return the streams that have changed since a group; if they are too many, those with the newest alarms."""
+        with self.lock:
+            changed = list(takewhile(lambda stream: stream.seq > seq, reversed(self.by_id.values())))
+            is_truncated = len(changed) > max_streams
+            if is_truncated:
+                changed.sort(key=_alarm_sort_key)
+            streams = [stream.to_api(self.n_warmup_points) for stream in changed[:max_streams]]
+            return {**self.totals(), "streams": streams, "is_truncated": is_truncated}
+
+    def _get_sorted(self, sort: str) -> list[StreamInfo]:
+        if sort == "recent":  # changes with every point
+            return sorted(self._by_key.values(), key=lambda stream: -(stream.last_seen or 0.0))
+        if sort not in self._sorted_streams:
+            sort_key = _alarm_sort_key if sort == "alarming" else _name_sort_key
+            self._sorted_streams[sort] = sorted(self._by_key.values(), key=sort_key)
+        return self._sorted_streams[sort]
+
+
+def _name_sort_key(stream: StreamInfo) -> tuple[str, str]:
+    return stream.entry.key.casefold(), stream.entry.key
+
+
+def _alarm_sort_key(stream: StreamInfo) -> tuple[int, str, str]:
+    """Sort streams with open alarms first, the newest alarm first."""
+    newest = stream.open_alarm["id"] if stream.open_alarms and stream.open_alarm else 0
+    return -newest, *_name_sort_key(stream)
+
+
+# Learners
 
 
 @dataclass(eq=False)
@@ -56,7 +234,7 @@ class StreamRun:
 
     @property
     def is_long(self) -> bool:
-        """Whether the run is learned by the learner of its stream, not in a call to the fleet."""
+        """Whether the learner of the stream learns the run, not a call to the fleet."""
         return len(self.values) >= LONG_RUN_THRESHOLD
 
 
@@ -68,10 +246,9 @@ class ModelPool:
         self._fleets: dict[int, Fleet] = {}
 
     def process(self, width: int, runs: Sequence[StreamRun]) -> tuple[Trace, Vector]:
-        """Learn one run of each of some streams, the long runs first.
+        """Learn one run of each of some streams, sorted so that the long ones, with estimates inside, are first.
 
-        Long runs are learned separately, which records estimates within the run; all others are learned in one call to
-        the fleet. Return the results, run by run, and the estimates after some of the points, NaN after the others.
+        Return the results, run by run, and the estimates after some of the points, NaN after the others.
         """
         fleet, short_runs = self._get_fleet(width), [run for run in runs if not run.is_long]
         results = [_process_run(fleet, run) for run in runs[: len(runs) - len(short_runs)]]
@@ -111,8 +288,7 @@ class ModelPool:
     def counts(self) -> dict[int, tuple[int, int]]:
         """Return the numbers of seen and rejected points by stream id."""
         result: dict[int, tuple[int, int]] = {}
-        for fleet in self._fleets.values():
-            counts = fleet.counts()
+        for counts in (fleet.counts() for fleet in self._fleets.values()):
             n_seen, n_rejected = counts["n_seen"].tolist(), counts["n_rejected"].tolist()
             result |= dict(zip(counts["key"], zip(n_seen, n_rejected, strict=True), strict=True))
         return result
@@ -121,22 +297,19 @@ class ModelPool:
         """Learn the stored points of a stream from a row on; return their number."""
         row = first_row
         while len(points := read_points_after(connection, stream_id, row - 1, REPLAY_CHUNK_POINTS, width)):
-            if points.first_row != row:
-                raise CheckpointError(
-                    f"database: rows {row} to {points.first_row - 1} of stream {stream_id} are missing."
-                )
+            if (end := points.first_row) != row:
+                raise CheckpointError(f"database: rows {row} to {end - 1} of stream {stream_id} are missing.")
             self._get_fleet(width).update(np.full(len(points), stream_id), points.values)
             row += len(points)
         return row - first_row
 
     def _get_fleet(self, width: int) -> Fleet:
-        if width not in self._fleets:
-            self._add_fleet(width, Fleet(self.learner))
-        return self._fleets[width]
+        return self._fleets[width] if width in self._fleets else self._add_fleet(width, Fleet(self.learner))
 
-    def _add_fleet(self, width: int, fleet: Fleet) -> None:
+    def _add_fleet(self, width: int, fleet: Fleet) -> Fleet:
         fleet.suppress_warning("invalid")  # the API refuses such points
         self._fleets[width] = fleet
+        return fleet
 
 
 def _process_run(fleet: Fleet, run: StreamRun) -> tuple[Trace, Vector]:
@@ -184,13 +357,13 @@ def process_group_of_width(
 
     Return points with their results, and alarms as the API has them, both with the ids of their streams.
     """
-    arrived = format_unix_time(now)
     by_stream: dict[int, list[AcceptedPoints]] = {}
     for piece in pieces:
         by_stream.setdefault(piece.stream.entry.id, []).append(piece)
     runs = sorted(map(_merge_pieces, by_stream.values()), key=lambda run: not run.is_long)
     trace, means = models.process(width, runs)
     given_times = [time for run in runs for piece in by_stream[run.stream_id] for time in piece.times]
+    arrived = format_unix_time(now)
     times = [arrived if time is None else time for time in given_times]
     time_given = np.array([time is not None for time in given_times])
     values = np.concatenate([run.values for run in runs])
@@ -207,8 +380,7 @@ def process_group_of_width(
     for alarm_id, (index, alarm) in enumerate(zip(trace.alarm_index, trace.alarms, strict=True), first_alarm_id):
         stream_id, block = blocks[int(np.searchsorted(ends, index, side="right"))]
         piece = next(piece for piece in by_stream[stream_id] if alarm.row < piece.first_row + len(piece.values))
-        stream = piece.stream
-        time = to_api_time(block.times[alarm.row - block.first_row])
+        stream, time = piece.stream, to_api_time(block.times[alarm.row - block.first_row])
         names = stream.names if stream.entry.names or width == 1 else None
         fields = replace(alarm, key=stream.entry.key, time=time).to_dict(names)
         record = {"id": alarm_id, **fields, "raised_at": now, "acknowledged_at": None, "note": ""}
@@ -220,10 +392,9 @@ def process_group_of_width(
 
 def _merge_pieces(pieces: list[AcceptedPoints]) -> StreamRun:
     """Return the accepted points of one stream as one run, and set their first rows."""
-    stream = pieces[0].stream
-    row = stream.n_points
+    stream, n = pieces[0].stream, 0
     for piece in pieces:
-        piece.first_row = row
-        row += len(piece.values)
+        piece.first_row = stream.n_points + n
+        n += len(piece.values)
     values = pieces[0].values if len(pieces) == 1 else np.concatenate([piece.values for piece in pieces])
     return StreamRun(stream.entry.id, stream.n_points, values)
