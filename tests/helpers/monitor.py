@@ -15,11 +15,11 @@ from limpet.server.app import make_app
 from limpet.server.db import Store
 from limpet.server.db.alarms import find_alarms
 from limpet.server.db.schema import METADATA
-from limpet.server.ingest.parse import IngestRequest, parse_stream_points
-from limpet.server.ingest.processor import GroupProcessor
+from limpet.server.ingest.processor import GroupProcessor, IngestRequest
 from limpet.server.ingest.writer import WriterThread
 from limpet.server.monitor import MonitorConfig
 from limpet.server.routes.alarms import _acknowledge_all, _apply_patch
+from limpet.server.routes.points import parse_stream_points
 from limpet.server.schemas import AlarmPatch
 
 CHECKPOINT_INTERVAL_S = 3600.0  # longer than any test

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import limpet as lp
 from helpers.monitor import client_of, expected, levels, sqlite_at, tables
 from limpet.server.db.engine import STORE_FORMAT
-from limpet.server.ingest import parse
+from limpet.server.routes.points import MAX_REQUEST_POINTS
 from limpet.server.security import SecurityConfig
 
 KEYS = iter(range(10**9))
@@ -290,7 +290,7 @@ def test_too_large(client):
         assert (response.status_code, response.json()["error"]["code"]) == (413, "too_large")
     response = client.patch("/alarms/1", content=(b'{"note": "' for _ in range(200_000)), headers=json_type)
     assert (response.status_code, response.json()["error"]["code"]) == (413, "too_large")
-    response = client.post("/streams/large/points", json=[1] * (parse.MAX_REQUEST_POINTS + 1))
+    response = client.post("/streams/large/points", json=[1] * (MAX_REQUEST_POINTS + 1))
     assert (response.status_code, response.json()["error"]["code"]) == (413, "too_many_points")
     assert len(client.app.state.monitor.processor.registry) == n_streams
     assert store.get_meta("format") == STORE_FORMAT

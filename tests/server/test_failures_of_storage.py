@@ -11,8 +11,9 @@ from harness.postgres import new_database
 from helpers.monitor import Monitor, expected, levels, sqlite_at, tables
 from limpet.server.db.engine import set_meta
 from limpet.server.db.schema import SOURCE_POSITIONS_TABLE
-from limpet.server.ingest.parse import IngestRequest, parse_stream_points
+from limpet.server.ingest.processor import IngestRequest
 from limpet.server.responses import ApiError
+from limpet.server.routes.points import parse_stream_points
 
 TRIGGERS = {
     "sqlite": [

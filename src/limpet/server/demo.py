@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from limpet.core.state import Vector
-from limpet.server.ingest.parse import IngestRequest, StreamPoints
+from limpet.server.ingest.processor import IngestRequest, StreamPoints
 from limpet.server.monitor import Monitor
 from limpet.server.responses import ApiError
 

@@ -14,8 +14,7 @@ from fastapi import Depends, Request
 
 from limpet.learners import SRA, Detector
 from limpet.server.db import Store
-from limpet.server.ingest.parse import IngestRequest, StreamPoints
-from limpet.server.ingest.processor import GroupProcessor
+from limpet.server.ingest.processor import GroupProcessor, IngestRequest, StreamPoints
 from limpet.server.ingest.stream_state import StreamInfo
 from limpet.server.ingest.writer import CHECKPOINT_INTERVAL_S, WriterThread
 from limpet.server.responses import ApiError

@@ -1,6 +1,6 @@
 """Models of requests and responses, for the OpenAPI document and its tests.
 
-Bodies of points are parsed by `limpet.server.ingest.parse`, which is faster; their models are documentation only.
+Bodies of points are parsed by `limpet.server.routes.points`, which is faster; their models are documentation only.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ import json
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,8 +29,7 @@ from limpet.server.db.points import (
     write_blocks,
 )
 from limpet.server.db.schema import IDEMPOTENCY_TABLE, SOURCE_POSITIONS_TABLE
-from limpet.server.db.streams import StreamRow, add_streams, delete_stream, read_streams
-from limpet.server.ingest.parse import IngestRequest, StreamPoints
+from limpet.server.db.streams import StreamRow, VariableNames, add_streams, delete_stream, read_streams
 from limpet.server.ingest.stream_state import (
     SPARKLINE_POINTS,
     AcceptedPoints,
@@ -46,6 +47,59 @@ from limpet.streams.timestamps import parse_iso_ns
 
 log = logging.getLogger("limpet.server")
 IDEMPOTENCY_TTL_S = 86_400.0
+MAX_KEY_CHARS = 200
+RESERVED_KEY_SUFFIXES = ("points", "history", "events")  # last parts of paths below /streams/{key}
+
+
+@dataclass(eq=False)
+class StreamPoints:
+    """Points of one stream."""
+
+    key: str
+    values: Vector  # (n, d), NaN where one is missing
+    names: VariableNames  # of the variables, if the points name them
+    times: list[str | None]  # as they were sent, None for points without one
+    event_times: list[EventTime | None]  # the same in comparable form
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(eq=False)
+class IngestRequest:
+    """Points to store and learn by stream, and the future of the response.
+
+    The response is kept for retries under the idempotency key; the digest recognizes another body under the same key.
+    """
+
+    parts: list[StreamPoints]
+    idempotency_key: str | None = None
+    digest: str = ""
+    source_position: tuple[str, Any] | None = None  # name and position of the source that the points come from
+    future: Future[list[dict[str, Any]]] = field(default_factory=Future)
+    failed_parts: list[tuple[StreamPoints, ApiError]] = field(default_factory=list)  # of a source
+
+    @property
+    def n_points(self) -> int:
+        """The number of points of all parts."""
+        return sum(map(len, self.parts))
+
+
+def check_key(key: Any) -> str:
+    """Return the key of a stream, or raise if it cannot be stored, shown and used in a path."""
+    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_CHARS:
+        raise ApiError("invalid_key", f"stream: expected a string of 1 to {MAX_KEY_CHARS} characters")
+    if any(ord(char) < 32 or 127 <= ord(char) < 160 or "\ud800" <= char <= "\udfff" for char in key):
+        raise ApiError("invalid_key", "stream: expected a key without control characters and lone surrogates")
+    if key != key.strip():
+        raise ApiError("invalid_key", "stream: expected a key without leading and trailing white space")
+    parts = key.split("/")
+    if "." in parts or ".." in parts or "" in parts or (len(parts) > 1 and parts[-1] in RESERVED_KEY_SUFFIXES):
+        reserved = f"without {', '.join(RESERVED_KEY_SUFFIXES)} after the last slash"
+        raise ApiError(
+            "invalid_key", f"stream: expected a key without empty parts, . and .. between slashes, and {reserved}"
+        )
+    return key
 
 
 class GroupProcessor:

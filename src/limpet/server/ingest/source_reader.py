@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.server.db.schema import SOURCE_POSITIONS_TABLE
-from limpet.server.ingest.parse import IngestRequest, StreamPoints, check_key
+from limpet.server.ingest.processor import IngestRequest, StreamPoints, check_key
 from limpet.server.monitor import Monitor
 from limpet.server.responses import ApiError
 from limpet.streams.batch import Batch, composite_keys

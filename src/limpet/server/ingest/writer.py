@@ -16,8 +16,7 @@ from sqlalchemy import Connection
 from limpet.server.db.checkpoints import CheckpointWriter
 from limpet.server.db.history import COMPACT_CHUNK_ROWS, compact_stream, needs_compaction
 from limpet.server.db.points import merge_blocks
-from limpet.server.ingest.parse import IngestRequest
-from limpet.server.ingest.processor import GroupProcessor
+from limpet.server.ingest.processor import GroupProcessor, IngestRequest
 from limpet.server.ingest.stream_state import StreamInfo
 from limpet.server.responses import ApiError
 
