@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 
 from limpet.learners import SRA, Detector
 from limpet.server.db import Store
-from limpet.server.ingest.processor import GroupProcessor, IngestRequest, StreamPoints
+from limpet.server.ingest.processor import GroupProcessor
 from limpet.server.ingest.stream_state import StreamInfo
 from limpet.server.ingest.writer import CHECKPOINT_INTERVAL_S, WriterThread
 from limpet.server.responses import ApiError
@@ -50,11 +50,11 @@ class MonitorConfig:
 
     def to_api(self) -> dict[str, Any]:
         """Return the configuration as the API has it."""
-        config = model_config(self.learner)
-        limits = ("retain_points", "max_streams", "checkpoint_interval_s")
-        return {name: value for name, value in config.items() if name not in ("fleet", "max_keys")} | {
-            name: getattr(self, name) for name in limits
+        learner = {
+            name: value for name, value in model_config(self.learner).items() if name not in ("fleet", "max_keys")
         }
+        limits = ("retain_points", "max_streams", "checkpoint_interval_s")
+        return learner | {name: getattr(self, name) for name in limits}
 
 
 class Listener:
@@ -144,21 +144,14 @@ class Monitor:
         self.notifier = EventNotifier(asyncio.get_running_loop())
         threading.Thread(target=self._warm_up, name="limpet warm-up", daemon=True).start()
         self.readers: list[Any] = []  # of sources
-        self.writer = WriterThread(
-            self.processor, config.retain_points, self.notifier.publish, config.checkpoint_interval_s
-        )
+        interval_s = config.checkpoint_interval_s
+        self.writer = WriterThread(self.processor, config.retain_points, self.notifier.publish, interval_s)
 
     def _warm_up(self) -> None:
         """Compile kernels, and exclude the objects that remain from garbage collection, which would delay requests."""
         self.processor.models.warm_up()
         gc.collect()
         gc.freeze()
-
-    async def ingest(
-        self, parts: list[StreamPoints], idempotency_key: str | None = None, digest: str = ""
-    ) -> list[dict[str, Any]]:
-        """Learn points; return the response once they are stored."""
-        return await asyncio.wrap_future(self.writer.submit(IngestRequest(parts, idempotency_key, digest)))
 
     async def run_on_writer(self, function: Callable[[], Any]) -> Any:
         """Call a function in the writer thread and return its result."""
@@ -174,10 +167,9 @@ class Monitor:
         self.store.close()
 
 
-async def get_monitor(request: Request) -> Monitor:
-    """Return the monitor of the app that received a request."""
-    monitor: Monitor = request.app.state.monitor
-    return monitor
+async def _get_monitor(request: Request) -> Monitor:
+    return request.app.state.monitor  # type: ignore[no-any-return]
 
 
-MonitorDep = Annotated[Monitor, Depends(get_monitor)]
+MonitorDep = Annotated[Monitor, Depends(_get_monitor)]
+"""The monitor of the app that received a request."""

@@ -62,18 +62,7 @@ def _insert_from_json(table: Table) -> str:
 
 
 class Store:
-    """A database that a single server owns.
-
-    Parameters
-    ----------
-    location : str or Path
-        The name of an SQLite file, or a URL: sqlite:///file, postgresql://user@host/database.
-
-    Raises
-    ------
-    InvalidInputError
-        If the database cannot be opened, has another format, or belongs to another server.
-    """
+    """A database that a single server owns: an SQLite file, sqlite:///file or postgresql://user@host/database."""
 
     def __init__(self, location: str | Path) -> None:
         self.url = _parse_url(str(location))

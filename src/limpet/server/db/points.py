@@ -1,12 +1,13 @@
-"""Store the points of streams in blocks: some hundred points per table row, as columns of JSON."""
+"""Store the streams, and their points in blocks: some hundred points per table row, as columns of JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +18,42 @@ from limpet.core.algorithm import Outcome
 from limpet.core.state import Vector
 from limpet.learners.results import Flags, Trace
 from limpet.server.db.engine import bulk_insert
-from limpet.server.db.schema import BLOCKS_TABLE, STREAMS_TABLE
+from limpet.server.db.schema import ALARMS_TABLE, BLOCKS_TABLE, BUCKETS_TABLE, STREAMS_TABLE
 
 BLOCK_MAX_POINTS = 256
 TIME_GIVEN_BIT = 64  # of a stored outcome: the time was sent with the point, it is not the time of arrival
 SCORES = ("score", "change_score", "p_value")
 Integers = npt.NDArray[np.int64]
+VariableNames = tuple[str, ...] | None
+
+
+class StreamRow(NamedTuple):
+    """A row of the table of streams."""
+
+    id: int
+    key: str
+    width: int
+    names: VariableNames
+    created: float
+
+
+def add_streams(connection: Connection, entries: Sequence[StreamRow]) -> None:
+    """Insert new streams."""
+    rows = [(e.id, e.key, e.width, None if e.names is None else json.dumps(e.names), e.created) for e in entries]
+    bulk_insert(connection, STREAMS_TABLE, rows)
+
+
+def read_streams(connection: Connection) -> list[StreamRow]:
+    """Return all streams by id."""
+    rows = connection.execute(select(STREAMS_TABLE).order_by(STREAMS_TABLE.c.id))
+    return [StreamRow(id, key, width, names and tuple(json.loads(names)), time) for id, key, width, names, time in rows]
+
+
+def delete_stream(connection: Connection, stream_id: int) -> None:
+    """Delete a stream with its points and alarms."""
+    for table in (BLOCKS_TABLE, BUCKETS_TABLE, ALARMS_TABLE):
+        connection.execute(table.delete().where(table.c.stream == stream_id))
+    connection.execute(STREAMS_TABLE.delete().where(STREAMS_TABLE.c.id == stream_id))
 
 
 @dataclass(eq=False)

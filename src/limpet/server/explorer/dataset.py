@@ -31,42 +31,18 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".
 
 @dataclass(frozen=True, eq=False)
 class ExplorerDataset:
-    """Points of one or more streams, in order.
+    """Points of one or more streams, in order."""
 
-    Parameters
-    ----------
-    name : str
-        The name of the file or of the example stream.
-    names : tuple of str
-        The names of the variables.
-    values : array of shape (n, d)
-        The values; NaN where one is missing.
-    times : list, optional
-        The times in the format of the file.
-    keys : array of shape (n,), optional
-        The stream of each point; None for a single stream.
-    means : array of shape (n, K, d), optional
-        The true means of the components, if they are known.
-    change_points : list of int
-        The true change points.
-    metadata : dict
-        What was inferred about a file.
-    suggested : dict
-        Suggested settings.
-    source_code : str, optional
-        Python that makes the stream, for an example stream.
-    """
-
-    name: str
-    names: tuple[str, ...]
-    values: Vector
-    times: list[Any] | None = None
-    keys: npt.NDArray[np.object_] | None = None
-    means: Vector | None = None
-    change_points: list[int] = field(default_factory=list)
-    metadata: dict[str, Any] = field(default_factory=dict)
-    suggested: dict[str, Any] = field(default_factory=dict)
-    source_code: str | None = None
+    name: str  # of the file or of the example stream
+    names: tuple[str, ...]  # of the variables
+    values: Vector  # (n, d), NaN where one is missing
+    times: list[Any] | None = None  # in the format of the file
+    keys: npt.NDArray[np.object_] | None = None  # the stream of each point; None for a single stream
+    means: Vector | None = None  # (n, K, d), the true means of the components, if they are known
+    change_points: list[int] = field(default_factory=list)  # the true ones
+    metadata: dict[str, Any] = field(default_factory=dict)  # what was inferred about a file
+    suggested: dict[str, Any] = field(default_factory=dict)  # settings
+    source_code: str | None = None  # Python that makes an example stream
 
     @property
     def n_bytes(self) -> int:
@@ -126,26 +102,9 @@ class ExplorerDataset:
 
 
 def read_file(content: bytes, name: str, key_column: str | None = None) -> ExplorerDataset:
-    """Read the contents of a file.
+    """Read the contents of a file, up to `MAX_VALUES` values; the suffix of the name is the format.
 
-    Parameters
-    ----------
-    content : bytes
-        The contents.
-    name : str
-        The name of the file; its suffix is the format.
-    key_column : str, optional
-        The column of the key; by default it is inferred.
-
-    Returns
-    -------
-    ExplorerDataset
-        The points, up to `MAX_VALUES` values. The metadata has the schema, and what was ignored, malformed, skipped.
-
-    Raises
-    ------
-    ApiError
-        If the file cannot be read.
+    The metadata has the schema, and what was ignored, malformed, skipped. The column of the key is inferred by default.
     """
     display_name = PurePath(name.replace("\\", "/")).name or "data.csv"
     if not content.strip():

@@ -21,34 +21,25 @@ from limpet.learners import Detector, Trace
 from limpet.learners._diagnostics import WarningOnce
 from limpet.learners.base import Learner
 from limpet.learners.input import LabelledArray
+from limpet.learners.results import Flags
 from limpet.metrics import segment_mse
 from limpet.server.explorer._lru import SizedLRUCache
 from limpet.server.explorer.codegen import to_cli, to_python
 from limpet.server.explorer.dataset import ExplorerDataset
-from limpet.server.explorer.settings import AutoSettings, BaselineSettings, ManualSettings
+from limpet.server.explorer.settings import AnySettings, AutoSettings, ManualSettings
 
 WARM_UP_POINTS = 60  # after the initialization
 MAX_REPORTED_ALARMS = 2000  # the latest ones
 PAPER_TAU, PAPER_TAU_START = 1000, 500  # rows before τ are for the initialization, as in the paper
 AUTO_ALARMS_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(32 << 20)
-Flags = npt.NDArray[np.bool_]
+NO_ALARMS: dict[str, Any] = {
+    "alarms_by": None, "n_alarms": 0, "n_changes": 0, "n_anomalies": 0, "n_omitted_alarms": 0,
+    "alarms": [], "change_score": None, "p_value": None,
+}
 
 
-def run(data: ExplorerDataset, setting: AutoSettings | ManualSettings | BaselineSettings) -> dict[str, Any]:
-    """Run a setting on a stream.
-
-    Parameters
-    ----------
-    data : ExplorerDataset
-        One stream with the selected columns.
-    setting : AutoSettings, ManualSettings or BaselineSettings
-        The learner or detector.
-
-    Returns
-    -------
-    dict
-        Results by row, alarms, counts, and the same run as Python and as a command.
-    """
+def run(data: ExplorerDataset, setting: AnySettings) -> dict[str, Any]:
+    """Return results by row, alarms, counts, and the same run as Python and as a command."""
     model = setting.learner()
     if isinstance(model, DriftDetector):
         result = _run_drift_detector(model, data)
@@ -57,31 +48,20 @@ def run(data: ExplorerDataset, setting: AutoSettings | ManualSettings | Baseline
     return result | {"python": to_python(data, setting), "command": to_cli(data, setting)}
 
 
-# Learners
-
-
 class WarningCollector(WarningOnce):
     """Collects the warnings of a learner, for the page; Python's warnings are global to all threads."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.collected: list[LimpetWarning] = []
+        self.notes: list[str] = []  # a sentence for each
 
     def emit(self, warning: LimpetWarning, depth: int) -> None:
-        """Collect a warning."""
-        self.collected.append(warning)
-
-    def format(self) -> list[str]:
-        """Return a sentence for each warning."""
-        return [_format_warning(warning) for warning in self.collected]
-
-
-def _format_warning(warning: LimpetWarning) -> str:
-    """Format a warning for the page, where invalid rows are empty cells of a file."""
-    if warning.code != "invalid":
-        return str(warning)
-    n = int(warning.fields["n_invalid"])  # type: ignore[call-overload]
-    return f"{plural(n, 'row')} without a value skipped."
+        """Collect a warning; in a file, invalid rows are empty cells."""
+        if warning.code == "invalid":
+            n = int(warning.fields["n_invalid"])  # type: ignore[call-overload]
+            self.notes.append(f"{plural(n, 'row')} without a value skipped.")
+        else:
+            self.notes.append(str(warning))
 
 
 def run_timed(learner: Learner, data: ExplorerDataset) -> tuple[Trace, float, list[str]]:
@@ -93,10 +73,10 @@ def run_timed(learner: Learner, data: ExplorerDataset) -> tuple[Trace, float, li
     warm_up_learner.process(data.values[: warm_up_learner.n_init + WARM_UP_POINTS], record="means")
     started = time.perf_counter()
     trace = learner.process(rows, record="means")
-    return trace, 1e3 * (time.perf_counter() - started), collector.format()
+    return trace, 1e3 * (time.perf_counter() - started), collector.notes
 
 
-def _run_learner(learner: Learner, data: ExplorerDataset, setting: Any) -> dict[str, Any]:
+def _run_learner(learner: Learner, data: ExplorerDataset, setting: AnySettings) -> dict[str, Any]:
     trace, elapsed, notes = run_timed(learner, data)
     result: dict[str, Any] = {
         "n_rows": len(trace),
@@ -110,19 +90,22 @@ def _run_learner(learner: Learner, data: ExplorerDataset, setting: Any) -> dict[
         "score": to_float32(trace.score),
         "elapsed_ms": elapsed,
         "gamma": _finite_or_none(learner.gamma_),
-        "rho": _get_constant_step(learner),
+        "rho": _finite_or_none(getattr(getattr(learner, "step_size", None), "rho", None)),  # if it is constant
         "mse": mse_by_phase(trace.means, data),
         "notes": notes,
         "summary": None,
     }
     if isinstance(setting, AutoSettings):
-        return result | _alarm_fields(trace, data, "self") | _summary_fields(learner)
+        assert isinstance(learner, Detector)
+        fitted = learner.fitted_params() if learner.started else {}
+        summary = {"summary": learner.summary()} if learner.n_seen else {}
+        return result | _alarm_fields(trace, data, "self") | summary | _map_finite(fitted)
     if isinstance(setting, ManualSettings):
-        return result | auto_alarms_for(data, setting)
-    return result | _alarm_fields(None, data, None)
+        return result | _auto_alarms_for(data, setting)
+    return result | NO_ALARMS
 
 
-def auto_alarms_for(data: ExplorerDataset, setting: ManualSettings) -> dict[str, Any]:
+def _auto_alarms_for(data: ExplorerDataset, setting: ManualSettings) -> dict[str, Any]:
     """Return the alarms of an automatic learner; they do not depend on γ and ρ and are cached."""
     auto_settings = setting.to_auto_settings()
     cache_key = f"{data.content_hash} {auto_settings.model_dump_json()}"
@@ -147,32 +130,11 @@ def mse_by_phase(means: Vector, data: ExplorerDataset) -> dict[str, Any] | None:
         message = f"n_components: expected {true_means.shape[1]} as in the truth, got {means.shape[1]}"
         return {"total": None, "before": None, "after": None, "message": message}
     mse = segment_mse(means, true_means, data.change_points[0], PAPER_TAU, PAPER_TAU_START)
-    values = {"total": mse.S_tot, "before": mse.S_bc, "after": mse.S_ac}
-    return {name: _finite_or_none(value) for name, value in values.items()} | {"message": None}
+    return _map_finite({"total": mse.S_tot, "before": mse.S_bc, "after": mse.S_ac}) | {"message": None}
 
 
-def _summary_fields(learner: Learner) -> dict[str, Any]:
-    """Return what an automatic learner has found in the stream."""
-    assert isinstance(learner, Detector)
-    if not learner.n_seen:
-        return {}
-    fitted = learner.fitted_params() if learner.started else {}
-    return {"summary": learner.summary()} | {name: _finite_or_none(value) for name, value in fitted.items()}
-
-
-def _get_constant_step(learner: Learner) -> float | None:
-    """Return ρ if it is constant."""
-    return _finite_or_none(getattr(getattr(learner, "step_size", None), "rho", None))
-
-
-# Alarms
-
-
-def _alarm_fields(trace: Trace | None, data: ExplorerDataset, alarms_by: str | None) -> dict[str, Any]:
-    """Return alarms and p-values, and which learner raised them; empty without a trace."""
-    if trace is None:
-        counts = {"alarms_by": None, "n_alarms": 0, "n_changes": 0, "n_anomalies": 0, "n_omitted_alarms": 0}
-        return counts | {"alarms": [], "change_score": None, "p_value": None}
+def _alarm_fields(trace: Trace, data: ExplorerDataset, alarms_by: str) -> dict[str, Any]:
+    """Return alarms and p-values, and which learner raised them."""
     return {
         "alarms_by": alarms_by,
         "n_alarms": len(trace.alarms),
@@ -193,9 +155,6 @@ def _latest_alarms(alarms: Sequence[Alarm], data: ExplorerDataset) -> dict[str, 
     return {"alarms": records, "n_omitted_alarms": len(alarms) - len(records)}
 
 
-# Drift detectors
-
-
 def _run_drift_detector(detector: DriftDetector, data: ExplorerDataset) -> dict[str, Any]:
     """Run a detector on each variable; the score of a row is the largest of its variables."""
     detector.clone().process(data.values[:1])  # compiles
@@ -204,30 +163,29 @@ def _run_drift_detector(detector: DriftDetector, data: ExplorerDataset) -> dict[
     elapsed = 1e3 * (time.perf_counter() - started)
     is_missing = np.isnan(scores).all(axis=1)
     largest = np.where(is_missing, np.nan, np.where(np.isnan(scores), -np.inf, scores).max(axis=1))
+    only_of_learners = ("n_rejected", "estimate", "weights", "gamma", "rho", "mse", "summary")
     result: dict[str, Any] = {
+        **dict.fromkeys(only_of_learners),
         "n_rows": len(scores),
-        "n_rejected": None,
         "n_invalid": int((~np.isfinite(data.values)).all(axis=1).sum()),
         "rejected": np.zeros(0, np.int64),
-        "estimate": None,
-        "weights": None,
         "score": to_float32(largest),
         "elapsed_ms": elapsed,
-        "gamma": None,
-        "rho": None,
-        "mse": None,
         "notes": [],
-        "summary": None,
-    } | _alarm_fields(None, data, None)
-    detections = to_detection_flags(detector, scores)
+        **NO_ALARMS,
+    }
+    detections = _to_detection_flags(detector, scores)
     if detections is None:
         return result
-    alarms = detections_to_alarms(detections, data)
+    alarms = [
+        Alarm("change", row, row, math.nan, "detected", tuple(np.array(data.names, object)[detections[row]]))
+        for row in np.flatnonzero(detections.any(axis=1)).tolist()
+    ]
     counts = {"alarms_by": "detector", "n_alarms": len(alarms), "n_changes": len(alarms), "n_anomalies": None}
     return result | counts | _latest_alarms(alarms, data)
 
 
-def to_detection_flags(detector: DriftDetector, scores: Vector) -> Flags | None:
+def _to_detection_flags(detector: DriftDetector, scores: Vector) -> Flags | None:
     """Return whether each row and variable is a detection; None for a detector without a rule for it."""
     if isinstance(detector, ADWIN):
         return np.column_stack([_find_window_cuts(column) for column in scores.T])
@@ -248,16 +206,12 @@ def _find_window_cuts(scores: Vector) -> Flags:
     return flags
 
 
-def detections_to_alarms(flags: Flags, data: ExplorerDataset) -> list[Alarm]:
-    """Return an alarm for each row with detections."""
-    return [
-        Alarm("change", row, row, math.nan, "detected", tuple(np.array(data.names, object)[flags[row]]))
-        for row in np.flatnonzero(flags.any(axis=1)).tolist()
-    ]
-
-
 def _finite_or_none(value: float | None) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _map_finite(fields: dict[str, float]) -> dict[str, float | None]:
+    return {name: _finite_or_none(value) for name, value in fields.items()}
 
 
 def to_float32(values: Vector) -> npt.NDArray[np.float32]:

@@ -5,25 +5,20 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from limpet.drift import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
 from limpet.drift.base import DriftDetector
 from limpet.learners import IEM, SDEM, SEM, SRA, Detector
 from limpet.learners.base import Learner
+from limpet.server.schemas import StrictModel
 
 Far = Annotated[float, Field(ge=1e-12, le=0.1, description="At most one false alarm per 1/far points.")]
 Positive = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
 Components = Annotated[int, Field(ge=1, le=5)]
 
 
-class BaseSettings(BaseModel):
-    """Base of settings; unknown fields are errors."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class AutoSettings(BaseSettings):
+class AutoSettings(StrictModel):
     """The automatic learner."""
 
     mode: Literal["auto"] = "auto"
@@ -38,10 +33,10 @@ class AutoSettings(BaseSettings):
 
     def to_params(self) -> dict[str, Any]:
         """Return the parameters that differ from the defaults."""
-        return {name: value for name, value in self if name != "mode" and value != _get_default(self, name)}
+        return self.model_dump(exclude={"mode"}, exclude_defaults=True)
 
 
-class ManualSettings(BaseSettings):
+class ManualSettings(StrictModel):
     """The paper's algorithm: γ (None is ∞), and ρ or β and M; `far` is of the automatic learner that raises alarms."""
 
     mode: Literal["manual"]
@@ -70,7 +65,7 @@ class ManualSettings(BaseSettings):
         return AutoSettings(far=self.far, n_components=self.n_components)
 
 
-class BaselineSettings(BaseSettings):
+class BaselineSettings(StrictModel):
     """Another method, with those of these parameters that it has."""
 
     mode: Literal["baseline"]
@@ -86,29 +81,20 @@ class BaselineSettings(BaseSettings):
 
     def learner(self) -> Learner | DriftDetector:
         """Return a new learner or detector."""
-        return BASELINES[self.name](**self.to_params())  # type: ignore[no-any-return]
+        return BASELINES[self.name][0](**self.to_params())  # type: ignore[no-any-return]
 
     def to_params(self) -> dict[str, Any]:
         """Return the given parameters that the method has."""
-        names = BASELINE_PARAMS[self.name]
-        return {name: value for name, value in self if name in names and value is not None}
+        return self.model_dump(include=set(BASELINES[self.name][1]), exclude_none=True)
 
 
-BASELINES: dict[str, Any] = {
-    "SEM": SEM, "IEM": IEM, "SDEM": SDEM,
-    "ADWIN": ADWIN, "KSWIN": KSWIN, "PageHinkley": PageHinkley, "RiverPageHinkley": RiverPageHinkley,
-}  # fmt: skip
-BASELINE_PARAMS = {
-    "SEM": ("n_components", "rho"),
-    "IEM": ("n_components",),
-    "SDEM": ("n_components", "r", "alpha"),
-    "ADWIN": ("delta",),
-    "KSWIN": ("alpha", "window", "stat"),
-    "PageHinkley": ("delta",),
-    "RiverPageHinkley": ("delta", "threshold"),
+BASELINES: dict[str, tuple[Any, tuple[str, ...]]] = {  # classes, and the names of their parameters
+    "SEM": (SEM, ("n_components", "rho")),
+    "IEM": (IEM, ("n_components",)),
+    "SDEM": (SDEM, ("n_components", "r", "alpha")),
+    "ADWIN": (ADWIN, ("delta",)),
+    "KSWIN": (KSWIN, ("alpha", "window", "stat")),
+    "PageHinkley": (PageHinkley, ("delta",)),
+    "RiverPageHinkley": (RiverPageHinkley, ("delta", "threshold")),
 }
 AnySettings = Annotated[AutoSettings | ManualSettings | BaselineSettings, Field(discriminator="mode")]
-
-
-def _get_default(setting: BaseSettings, name: str) -> Any:
-    return type(setting).model_fields[name].default

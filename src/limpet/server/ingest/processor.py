@@ -23,13 +23,17 @@ from limpet.server.db.engine import bulk_insert, set_meta
 from limpet.server.db.points import (
     TIME_GIVEN_BIT,
     PointBlock,
+    StreamRow,
+    VariableNames,
+    add_streams,
+    delete_stream,
     read_first_rows,
     read_latest_points,
+    read_streams,
     to_api_time,
     write_blocks,
 )
 from limpet.server.db.schema import IDEMPOTENCY_TABLE, SOURCE_POSITIONS_TABLE
-from limpet.server.db.streams import StreamRow, VariableNames, add_streams, delete_stream, read_streams
 from limpet.server.ingest.stream_state import (
     SPARKLINE_POINTS,
     AcceptedPoints,

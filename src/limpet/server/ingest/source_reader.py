@@ -30,25 +30,12 @@ MAX_LOGGED = 5
 
 
 class SourceReader:
-    """Reads a source in a thread, from the stored position.
+    """Reads a source in a thread, from the position that is stored under a name.
 
-    Parameters
-    ----------
-    monitor : Monitor
-        Learns and stores the points.
-    source : BaseSource
-        The source.
-    name : str
-        The name under which its position is stored.
-    default_key : str
-        The key of the stream, if the source has no keys.
-    joint : bool, optional
-        Whether the columns of a record are one stream; by default if they are few.
+    The default key is that of a source without keys. By default the columns of a record are one stream if they are few.
     """
 
-    def __init__(
-        self, monitor: Monitor, source: BaseSource, name: str, default_key: str, joint: bool | None = None
-    ) -> None:
+    def __init__(self, monitor: Monitor, source: BaseSource, name: str, default_key: str, joint: bool | None) -> None:
         self.name, self.state, self.error = name, "running", ""
         self.n_records = self.n_invalid = 0
         self._monitor, self._source, self.default_key, self._joint = monitor, source, default_key, joint
@@ -89,7 +76,7 @@ class SourceReader:
             source.wait_for_schema(self._stop, position)
         is_split = source.schema is not None and should_split(len(source.schema.values), self._joint)
         for batch in source.read(position):
-            self._count_invalid(batch)
+            self.n_invalid += batch.rejects.total
             if batch.n_records:
                 self._process(split_batch(batch) if is_split else batch)
                 source.commit(batch.position)
@@ -122,9 +109,6 @@ class SourceReader:
                 if error.code not in ("overloaded", "store_unavailable") or self._stop.wait(1.0):
                     raise
                 request = IngestRequest(request.parts, source_position=request.source_position)
-
-    def _count_invalid(self, batch: Batch) -> None:
-        self.n_invalid += batch.rejects.total
 
     def _log_invalid(self, n: int, reason: str) -> None:
         self.n_invalid += n

@@ -17,8 +17,7 @@ from limpet.exceptions import CheckpointError
 from limpet.fleet import Fleet, from_bytes
 from limpet.learners import SRA, Detector
 from limpet.learners.results import Trace, concatenate
-from limpet.server.db.points import PointBlock, format_unix_time, nan_to_none, read_points_after, to_api_time
-from limpet.server.db.streams import StreamRow
+from limpet.server.db.points import PointBlock, StreamRow, format_unix_time, nan_to_none, read_points_after, to_api_time
 from limpet.server.responses import ApiError
 from limpet.streams.event_time import StreamClock
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from fastapi.responses import Response
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
 from limpet.server import schemas
-from limpet.server.db.streams import VariableNames
-from limpet.server.ingest.processor import MAX_KEY_CHARS, StreamPoints, check_key
-from limpet.server.monitor import MonitorDep
+from limpet.server.db.points import VariableNames
+from limpet.server.ingest.processor import MAX_KEY_CHARS, IngestRequest, StreamPoints, check_key
+from limpet.server.monitor import Monitor, MonitorDep
 from limpet.server.responses import ApiError, json_response
 from limpet.streams.event_time import EventTime
 from limpet.streams.timestamps import is_number, parse_iso_ns
@@ -36,7 +37,7 @@ IDEMPOTENCY_KEY_PARAM = {
 }
 
 
-def _openapi_body(schema_name: str) -> dict[str, Any]:
+def _document_body(schema_name: str) -> dict[str, Any]:
     """Return the documentation of a body that the endpoint parses itself."""
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema_name}"}}}
     return {"requestBody": {"required": True, "content": content}, "parameters": [IDEMPOTENCY_KEY_PARAM]}
@@ -46,7 +47,7 @@ def _openapi_body(schema_name: str) -> dict[str, Any]:
     "/streams/{key:path}/points",
     response_model=schemas.IngestResult,
     responses=ERROR_RESPONSES,
-    openapi_extra=_openapi_body("PointBody"),
+    openapi_extra=_document_body("PointBody"),
 )
 async def post_points(request: Request, monitor: MonitorDep, key: str) -> Response:
     """Learn points of one stream, in order; a new key creates a stream.
@@ -56,9 +57,7 @@ async def post_points(request: Request, monitor: MonitorDep, key: str) -> Respon
     Accepted points are stored before the response is sent.
     """
     check_key(key)
-    content, digest = await _read_json(request)
-    points = parse_stream_points(key, _extract_points(content))
-    accepted = await monitor.ingest([points], _idempotency_key(request), digest)
+    accepted = await _learn(request, monitor, lambda points: [parse_stream_points(key, points)])
     return json_response(accepted[0])
 
 
@@ -66,39 +65,33 @@ async def post_points(request: Request, monitor: MonitorDep, key: str) -> Respon
     "/points",
     response_model=list[schemas.IngestResult],
     responses=ERROR_RESPONSES,
-    openapi_extra=_openapi_body("StreamPointList"),
+    openapi_extra=_document_body("StreamPointList"),
 )
 async def post_many_streams(request: Request, monitor: MonitorDep) -> Response:
     """Learn points that name their streams: all of them, or none if one is invalid."""
-    content, digest = await _read_json(request)
-    parts = _group_by_stream(content)
-    return json_response(await monitor.ingest(parts, _idempotency_key(request), digest))
+    return json_response(await _learn(request, monitor, _group_by_stream))
 
 
-# Bodies
-
-
-async def _read_json(request: Request) -> tuple[Any, str]:
-    """Return the decoded body of a request and its digest."""
+async def _learn(
+    request: Request, monitor: Monitor, parse: Callable[[list[Any]], list[StreamPoints]]
+) -> list[dict[str, Any]]:
+    """Parse the body of a request and learn its points; return the response by stream once they are stored."""
     media_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise ApiError("unsupported_media_type", f"Content-Type: expected application/json, got {media_type!r:.60}")
     body = await request.body()
     try:
-        return orjson.loads(body), hashlib.sha256(body).hexdigest()
+        content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ApiError("malformed_json", f"body: not valid JSON: {error}"[:300]) from None
-
-
-def _idempotency_key(request: Request) -> str | None:
-    """Return the Idempotency-Key of a request, scoped to its path; None without one."""
-    key = request.headers.get("idempotency-key")
-    if key is None:
-        return None
-    if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not all("!" <= char <= "~" for char in key):
-        expected = f"1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters without spaces"
-        raise ApiError("invalid", f"Idempotency-Key: expected {expected}")
-    return f"{request.scope['path']} {key}"
+    parts, key = parse(_extract_points(content)), request.headers.get("idempotency-key")
+    if key is not None:
+        if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not all("!" <= char <= "~" for char in key):
+            expected = f"1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters without spaces"
+            raise ApiError("invalid", f"Idempotency-Key: expected {expected}")
+        key = f"{request.scope['path']} {key}"
+    digest = hashlib.sha256(body).hexdigest()
+    return await asyncio.wrap_future(monitor.writer.submit(IngestRequest(parts, key, digest)))
 
 
 def _extract_points(content: Any) -> list[Any]:
@@ -115,20 +108,17 @@ def _extract_points(content: Any) -> list[Any]:
     return points
 
 
-def _group_by_stream(content: Any) -> list[StreamPoints]:
-    """Parse a decoded body whose points name their streams."""
+def _group_by_stream(points: list[Any]) -> list[StreamPoints]:
+    """Parse decoded points that name their streams."""
     by_key: dict[str, list[Any]] = {}
-    for index, point in enumerate(_extract_points(content)):
+    for index, point in enumerate(points):
         if not isinstance(point, dict) or "stream" not in point:
             raise _invalid_point(index, "expected an object with stream and value or values")
         key = point["stream"]
         if not isinstance(key, str) or key not in by_key:
             by_key[check_key(key)] = []
         by_key[key].append({name: value for name, value in point.items() if name != "stream"})
-    return [parse_stream_points(key, points) for key, points in by_key.items()]
-
-
-# Points
+    return [parse_stream_points(key, group) for key, group in by_key.items()]
 
 
 def parse_stream_points(key: str, points: Sequence[Any]) -> StreamPoints:
@@ -174,8 +164,7 @@ def _parse_time(time: Any, index: int) -> tuple[str, EventTime]:
     """Return a time as a string and in comparable form."""
     if is_number(time) and abs(time) < 1e300:
         return (str(time) if isinstance(time, int) else repr(time)), float(time)
-    event_time = parse_iso_ns(time)
-    if event_time is None:
+    if (event_time := parse_iso_ns(time)) is None:
         message = f"point {index}: time: expected a number or an ISO 8601 string, got {str(time)!r:.60}"
         raise ApiError("invalid_time", message)
     return str(time), event_time
@@ -204,7 +193,7 @@ def _to_column(points: Sequence[float]) -> Vector:
     try:
         values = np.array(points, np.float64)
     except OverflowError:  # integers of JSON may be larger than any float
-        values = np.array([point if _is_in_float_range(point) else np.inf for point in points])
+        values = np.array([_to_float(point, index) for index, point in enumerate(points)])
     return _check_values(values.reshape(-1, 1))
 
 
@@ -233,7 +222,7 @@ def _to_float(value: Any, index: int) -> float:
         return np.nan
     if not is_number(value):
         raise _invalid_point(index, f"expected a number, or null for a missing value, got {_json_type_name(value)}")
-    return float(value) if _is_in_float_range(value) else np.inf
+    return float(value) if -1e300 < value < 1e300 else np.inf
 
 
 def _check_width(width: int) -> None:
@@ -256,12 +245,6 @@ def _invalid_point(index: int, message: str) -> ApiError:
     return ApiError("invalid_point", f"point {index}: {message}")
 
 
-def _is_in_float_range(number: float) -> bool:
-    """Return whether a number of JSON converts to a finite float."""
-    return -1e300 < number < 1e300
-
-
 def _json_type_name(value: Any) -> str:
-    """Return the name of a decoded JSON value's type."""
     names = {bool: "true or false", str: "a string", list: "a list", dict: "an object", type(None): "null"}
     return names.get(type(value), type(value).__name__)
