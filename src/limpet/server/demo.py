@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 import numpy as np
 
 from limpet.core.state import Vector
+from limpet.server.db.points import format_unix_time
 from limpet.server.ingest.processor import IngestRequest, StreamPoints
 from limpet.server.monitor import Monitor
 from limpet.server.responses import ApiError
@@ -78,10 +78,7 @@ def run_demo(monitor: Monitor, seed: int = 0) -> Iterator[None]:
 def _post(monitor: Monitor, values: Vector, start: float) -> None:
     """Post rows of values of all streams, at regular times from `start` on."""
     times_ns = [int(1e9 * (start + POINT_INTERVAL_S * i)) for i in range(len(values))]
-    times: list[str | None] = [
-        datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        for time_ns in times_ns
-    ]
+    times: list[str | None] = [format_unix_time(time_ns / 1e9) for time_ns in times_ns]
     parts = [
         StreamPoints(key, values[:, [column]], None, list(times), list(times_ns))
         for column, key in enumerate(LEVEL_AND_SPREAD)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
@@ -60,9 +61,7 @@ class ExplorerDataset:
     @cached_property
     def key_counts(self) -> list[dict[str, Any]]:
         """The keys with their numbers of points, in order of appearance."""
-        counts: dict[str, int] = {}
-        for key in () if self.keys is None else self.keys.tolist():
-            counts[key] = counts.get(key, 0) + 1
+        counts = Counter(() if self.keys is None else self.keys.tolist())
         return [{"key": key, "rows": n} for key, n in counts.items()]
 
     def select(self, key: str | None, columns: list[str] | None) -> ExplorerDataset:
@@ -82,23 +81,10 @@ class ExplorerDataset:
         if len(names) > MAX_COLUMNS:
             raise ApiError("too_many_columns", f"columns: expected at most {MAX_COLUMNS}, got {len(names)}")
         column_index = [self.names.index(column) for column in names]
-        return ExplorerDataset(
-            self.name,
-            names,
-            np.ascontiguousarray(self.values[rows][:, column_index]),
-            self._select_times(rows),
-            None,
-            None if self.means is None else np.ascontiguousarray(self.means[:, :, column_index]),
-            self.change_points,
-            self.metadata,
-            self.suggested,
-            self.source_code,
-        )
-
-    def _select_times(self, rows: Any) -> list[Any] | None:
-        if self.times is None or isinstance(rows, slice):
-            return self.times
-        return [self.times[row] for row in rows.tolist()]
+        values = np.ascontiguousarray(self.values[rows][:, column_index])
+        times = None if self.times is None else np.array(self.times, object)[rows].tolist()
+        means = None if self.means is None else np.ascontiguousarray(self.means[:, :, column_index])
+        return replace(self, names=names, values=values, times=times, keys=None, means=means)
 
 
 def read_file(content: bytes, name: str, key_column: str | None = None) -> ExplorerDataset:
@@ -123,11 +109,8 @@ def _get_suffix(name: str) -> str:
     """Return the suffix of a name that readers know, .txt by default, with .gz if it has that."""
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
     is_gzipped = suffixes[-1:] == [".gz"]
-    recognized = (
-        [suffix for suffix in suffixes[:-1] if suffix in SUFFIXES]
-        if is_gzipped
-        else [suffix for suffix in suffixes[-1:] if suffix in SUFFIXES]
-    )
+    candidates = suffixes[:-1] if is_gzipped else suffixes[-1:]
+    recognized = [suffix for suffix in candidates if suffix in SUFFIXES]
     return "".join(recognized[-1:] or [".txt"]) + ".gz" * is_gzipped
 
 
@@ -141,9 +124,8 @@ def _read_dataset(path: Path, name: str, key_column: str | None) -> ExplorerData
     columns = source.schema
     max_rows = max(MAX_VALUES // len(columns.values), 1)
     batches, report = _read_batches(source, max_rows)
-    report |= {"columns": columns.values, "time": columns.time, "time_kind": columns.time_kind, "key": columns.key}
-    report |= {"ignored": columns.ignored, "hints": _get_hints(columns), "key_column": key_column}
-    report |= {"key_candidates": columns.key_candidates}
+    report |= {name: getattr(columns, name) for name in ("time", "time_kind", "key", "ignored", "key_candidates")}
+    report |= {"columns": columns.values, "hints": _get_hints(columns), "key_column": key_column}
     keys = None
     if columns.key is not None:
         key_strings = [key for batch in batches for key in (to_str_list(batch.keys) if batch.keys is not None else ())]
@@ -154,20 +136,18 @@ def _read_dataset(path: Path, name: str, key_column: str | None) -> ExplorerData
 
 def _get_hints(columns: Schema) -> list[str]:
     """Return hints about the file."""
-    hints = []
-    if any("\ufffd" in name for name in (*columns.values, *columns.ignored)):
-        hints.append(
-            "This file is not UTF-8 (perhaps Latin-1 or Windows-1252): unreadable letters are shown as \ufffd. "
-            "Numbers are not affected. Save the file as UTF-8 to see all names."
-        )
-    return hints
+    if not any("\ufffd" in name for name in (*columns.values, *columns.ignored)):
+        return []
+    return [
+        "This file is not UTF-8 (perhaps Latin-1 or Windows-1252): unreadable letters are shown as \ufffd. "
+        "Numbers are not affected. Save the file as UTF-8 to see all names."
+    ]
 
 
 def _read_batches(source: ProbedSource, max_rows: int) -> tuple[list[Batch], dict[str, Any]]:
     """Read up to a number of points, without late ones and duplicates; return also the counts of these."""
     time_filter, malformed = EventTimeFilter(), RejectLog()
-    n_rows = n_skipped = n_records = 0
-    is_truncated = False
+    n_rows, n_skipped, n_records, is_truncated = 0, 0, 0, False
     batches: list[Batch] = []
     for batch in source.read():
         malformed.merge(batch.rejects, n_records)

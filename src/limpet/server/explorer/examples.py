@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,7 @@ class ExampleStream:
     season: int = 0
 
 
+_paper_example = partial(ExampleStream, n_components=2)
 EXAMPLE_STREAMS = {
     "levels": ExampleStream("Level shifts", "One variable whose level jumps three times; 1 % outliers.", levels),
     "burst": ExampleStream("A burst, then a shift", "Forty outliers in sequence; the level shifts later.", burst),
@@ -84,39 +85,23 @@ EXAMPLE_STREAMS = {
     "season": ExampleStream(
         "A season", "A season of 144 rows, an unusual hour, and a lasting rise.", season, season=144
     ),
-    "abrupt": ExampleStream(
-        "Abrupt change, 1-d",
-        "From the paper: two components that jump apart.",
-        make_abrupt,
-        "make_abrupt()",
-        n_components=2,
+    "abrupt": _paper_example(
+        "Abrupt change, 1-d", "From the paper: two components that jump apart.", make_abrupt, "make_abrupt()"
     ),
-    "gradual": ExampleStream(
-        "Gradual change, 1-d",
-        "From the paper: two components that drift apart.",
-        make_gradual,
-        "make_gradual()",
-        n_components=2,
+    "gradual": _paper_example(
+        "Gradual change, 1-d", "From the paper: two components that drift apart.", make_gradual, "make_gradual()"
     ),
-    "abrupt-3d": ExampleStream(
-        "Abrupt change, 3-d",
-        "From the paper, in three variables.",
-        lambda: make_abrupt(dim=3),
-        "make_abrupt(dim=3)",
-        n_components=2,
+    "abrupt-3d": _paper_example(
+        "Abrupt change, 3-d", "From the paper, in three variables.", partial(make_abrupt, dim=3), "make_abrupt(dim=3)"
     ),
-    "gradual-3d": ExampleStream(
+    "gradual-3d": _paper_example(
         "Gradual change, 3-d",
         "From the paper, in three variables.",
-        lambda: make_gradual(dim=3),
+        partial(make_gradual, dim=3),
         "make_gradual(dim=3)",
-        n_components=2,
     ),
     "well-log": ExampleStream(
-        "Well-log",
-        "Magnetic measurements in a borehole: real jumps, real outliers.",
-        load_well_log,
-        "load_well_log()",
+        "Well-log", "Magnetic measurements in a borehole: real jumps, real outliers.", load_well_log, "load_well_log()"
     ),
 }
 
@@ -128,25 +113,24 @@ def list_names() -> list[str]:
 
 def list_examples() -> list[dict[str, Any]]:
     """Return the descriptions of the available streams."""
-    examples = ((name, load(name)) for name in list_names())
     return [
         {
-            "id": EXAMPLE_ID_PREFIX + name,
-            "name": name,
-            "title": EXAMPLE_STREAMS[name].title,
-            "description": EXAMPLE_STREAMS[name].description,
+            "id": EXAMPLE_ID_PREFIX + stream.name,
+            "name": stream.name,
+            "title": stream.metadata["title"],
+            "description": stream.metadata["description"],
             "rows": len(stream.values),
             "variables": stream.names,
             "suggested": stream.suggested,
         }
-        for name, stream in examples
+        for stream in map(_load, list_names())
     ]
 
 
 def load(name: str) -> ExplorerDataset:
     """Return the stream with this name."""
-    if name not in EXAMPLE_STREAMS or (name == "well-log" and not _has_well_log()):
-        raise ApiError("unknown_data", f"data: expected one of {', '.join(list_names())}, got {name!r}")
+    if name not in (names := list_names()):
+        raise ApiError("unknown_data", f"data: expected one of {', '.join(names)}, got {name!r}")
     return _load(name)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from limpet.server.explorer import examples
 from limpet.server.explorer._lru import SizedLRUCache
@@ -17,20 +17,20 @@ from limpet.server.explorer.run import run
 from limpet.server.explorer.settings import AnySettings, AutoSettings, BaselineSettings
 from limpet.server.explorer.tradeoff import noise_std, tradeoff_grid, typical_run_length
 from limpet.server.responses import ApiError, json_response
+from limpet.server.schemas import StrictModel
 from limpet.streams.monitor_plan import MAX_JOINT_COLUMNS
 
 MAX_FILE_BYTES = 32 << 20
 DATASET_CACHE: SizedLRUCache[ExplorerDataset] = SizedLRUCache(64 << 20)
 TRADEOFF_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(4 << 20)
 TRADEOFF_ENTRY_BYTES = 16 << 10  # approximately
+BINARY_CONTENT = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
 
 router = APIRouter(prefix="/explore", tags=["explorer"])
 
 
-class RunRequest(BaseModel):
+class RunRequest(StrictModel):
     """A stream, its columns, and a setting."""
-
-    model_config = ConfigDict(extra="forbid")
 
     data: Annotated[str, Field(max_length=100, description="An id that /explore/data returned, or builtin:NAME.")]
     key: Annotated[str | None, Field(max_length=1000)] = None
@@ -45,12 +45,7 @@ def list_examples() -> Response:
     return json_response({"streams": examples.list_examples(), "limits": limits})
 
 
-@router.post(
-    "/data",
-    openapi_extra={
-        "requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
-    },
-)
+@router.post("/data", openapi_extra={"requestBody": {"required": True, "content": BINARY_CONTENT}})
 async def upload_data(
     request: Request,
     name: Annotated[str, Query(max_length=500)] = "data.csv",
@@ -59,8 +54,7 @@ async def upload_data(
     ] = None,
 ) -> Response:
     """Store a file (CSV, TSV, JSON lines, Parquet, .gz) and return its schema."""
-    content = await _read_body(request)
-    return await run_in_threadpool(_store_dataset, content, name, key_column)
+    return await run_in_threadpool(_store_dataset, await _read_body(request), name, key_column)
 
 
 @router.get("/data/{id}")

@@ -33,8 +33,14 @@ MAX_REPORTED_ALARMS = 2000  # the latest ones
 PAPER_TAU, PAPER_TAU_START = 1000, 500  # rows before τ are for the initialization, as in the paper
 AUTO_ALARMS_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(32 << 20)
 NO_ALARMS: dict[str, Any] = {
-    "alarms_by": None, "n_alarms": 0, "n_changes": 0, "n_anomalies": 0, "n_omitted_alarms": 0,
-    "alarms": [], "change_score": None, "p_value": None,
+    "alarms_by": None,
+    "n_alarms": 0,
+    "n_changes": 0,
+    "n_anomalies": 0,
+    "n_omitted_alarms": 0,
+    "alarms": [],
+    "change_score": None,
+    "p_value": None,
 }
 
 

@@ -26,31 +26,23 @@ MIN_OUTLIER_SHARE = 0.001  # without outliers, the theory has no optimal thresho
 
 def tradeoff_grid(data: ExplorerDataset, setting: AutoSettings | ManualSettings) -> dict[str, Any]:
     """Return a table over γ and ρ: mean squared errors if the true means are known, else the bound of Theorem 2."""
-    manual = (
-        setting
-        if isinstance(setting, ManualSettings)
-        else ManualSettings(mode="manual", n_components=_get_n_components(data, setting))
-    )
-    gammas = np.geomspace(*_get_gamma_range(data, manual), N_GAMMAS)
+    if isinstance(setting, ManualSettings):
+        manual = setting
+    else:
+        n_components = 1 if isinstance(setting.n_components, str) else setting.n_components
+        n_components = n_components if data.means is None else data.means.shape[1]
+        manual = ManualSettings(mode="manual", n_components=n_components)
+    if manual.norm == "whitened":
+        low, high = GAMMA_RANGE_SD
+    else:  # in the units of the data
+        length = typical_run_length(data.values)
+        low, high = 0.05 * length, 20.0 * length
+    gammas = np.geomspace(low, high, N_GAMMAS)
     if data.means is not None and data.means.shape[1] == manual.n_components and len(data.values) <= MAX_MEASURED_ROWS:
         result = _measure_mse(data, manual, gammas)
     else:
         result = _compute_bound(data, manual, gammas)
     return result | {"gammas": gammas, "rhos": RHO_GRID, "norm": manual.norm, "n_components": manual.n_components}
-
-
-def _get_n_components(data: ExplorerDataset, setting: AutoSettings) -> int:
-    if data.means is not None:
-        return int(data.means.shape[1])
-    return 1 if isinstance(setting.n_components, str) else setting.n_components
-
-
-def _get_gamma_range(data: ExplorerDataset, manual: ManualSettings) -> tuple[float, float]:
-    """Return the range of thresholds: in standard deviations, or for the paper's norms in the units of the data."""
-    if manual.norm == "whitened":
-        return GAMMA_RANGE_SD
-    length = typical_run_length(data.values)
-    return 0.05 * length, 20.0 * length
 
 
 def typical_run_length(values: Vector) -> float:
@@ -105,19 +97,16 @@ def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector
     run_timed(auto, data)
     calibration = auto.fitted_params() if auto.started else {"M": 1.5, "contamination": 0.01}
     outlier_share = min(max(calibration["contamination"], MIN_OUTLIER_SHARE), 0.5)
-    n, width, max_deviation = len(data.values), data.values.shape[1], _max_deviation(data)
-    constants = tradeoff.Constants(
-        alpha=1.0 - outlier_share, U=max_deviation, dim=width, M=calibration["M"], n=max(n, 1)
-    )
+    n, width = data.values.shape
+    U = _max_deviation(data)
+    constants = tradeoff.Constants(alpha=1.0 - outlier_share, U=U, dim=width, M=calibration["M"], n=max(n, 1))
     table = np.array([[tradeoff.bound(float(gamma), float(rho), constants) for rho in RHO_GRID] for gamma in gammas])
     optimum = tradeoff.optimum(constants)
-    best = (
-        {"gamma": optimum.gamma, "rho": optimum.rho, "value": optimum.bound} if math.isfinite(optimum.gamma) else None
-    )
+    best = {"gamma": optimum.gamma, "rho": optimum.rho, "value": optimum.bound}
     assumptions = (
         "The true means are unknown: this is the bound of the theory. Fitted constants: "
         f"tail M = {calibration['M']:.3g}, contamination {100 * outlier_share:.2g} %, outliers up to "
-        f"{max_deviation:.3g} standard deviations away. All other constants are 1. The map shows how the two "
+        f"{U:.3g} standard deviations away. All other constants are 1. The map shows how the two "
         "parameters depend on each other; its values are not a forecast."
     )
     return {
@@ -125,7 +114,7 @@ def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector
         "title": "The theory's bound on the error",
         "values": table,
         "limits": np.asarray(tradeoff.admissible_step(gammas, constants)),
-        "best": best,
+        "best": best if math.isfinite(optimum.gamma) else None,
         "relation": {"beta": constants.beta, "M": constants.M},
         "assumptions": assumptions,
     }
