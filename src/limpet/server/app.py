@@ -84,7 +84,7 @@ def make_app(
     for module in (points, events, streams, alarms, session, explorer, meta):  # events first: keys may have slashes
         app.include_router(module.router)
     _add_pages(app)
-    _document_bodies(app)
+    _complete_openapi(app)
 
     app.state.request_guard = RequestGuard(security or SecurityConfig())
     app.add_middleware(SecurityMiddleware, request_guard=app.state.request_guard)
@@ -95,7 +95,6 @@ class _PrecompressedFiles(StaticFiles):
     """Static files, of which those with the suffix .gz are sent with Content-Encoding: gzip."""
 
     def file_response(self, full_path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Response:
-        """Return the response for a file."""
         response = super().file_response(full_path, *args, **kwargs)
         if str(full_path).endswith(".gz"):
             response.headers["Content-Encoding"] = "gzip"
@@ -116,11 +115,11 @@ def _page(name: str) -> Callable[[], HTMLResponse]:
     return lambda: HTMLResponse(text)
 
 
-def _document_bodies(app: FastAPI) -> None:
-    """Add the schemas of bodies that the endpoints parse themselves to the OpenAPI document."""
+def _complete_openapi(app: FastAPI) -> None:
+    """Add the schemas of bodies that the endpoints parse themselves, and of errors, to the OpenAPI document."""
     generate_openapi = app.openapi
 
-    def openapi_with_bodies() -> dict[str, Any]:
+    def complete_openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = generate_openapi()
             components = document.setdefault("components", {}).setdefault("schemas", {})
@@ -129,25 +128,17 @@ def _document_bodies(app: FastAPI) -> None:
                 schema = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
                 components |= schema.pop("$defs", {})
                 components[name] = schema
-            _document_errors(document)
+            content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
+            failure = {"description": "The request failed; nothing is stored.", "content": content}
+            for operation in (operation for path in document["paths"].values() for operation in path.values()):
+                operation["responses"].pop("422", None)  # FastAPI's validation error
+                operation["responses"]["4XX"] = failure
+            for name in ("HTTPValidationError", "ValidationError"):
+                components.pop(name, None)
             app.openapi_schema = document
         return app.openapi_schema
 
-    app.openapi = openapi_with_bodies  # type: ignore[method-assign]
-
-
-def _document_errors(document: dict[str, Any]) -> None:
-    """Document that every operation may fail with an ErrorResponse, in place of FastAPI's validation error."""
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
-    for path in document["paths"].values():
-        for operation in path.values():
-            operation["responses"].pop("422", None)
-            operation["responses"]["4XX"] = {"description": "The request failed; nothing is stored.", "content": error}
-    for name in ("HTTPValidationError", "ValidationError"):
-        document["components"]["schemas"].pop(name, None)
-
-
-# The server
+    app.openapi = complete_openapi  # type: ignore[method-assign]
 
 
 class GracefulServer(uvicorn.Server):
@@ -184,8 +175,7 @@ class GracefulServer(uvicorn.Server):
 
         uvicorn would raise the signal again at the end, which looks like a crash.
         """
-        monitor = getattr(self._app.state, "monitor", None)
-        if monitor is not None:
+        if monitor := getattr(self._app.state, "monitor", None):
             monitor.notifier.close()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True

@@ -37,19 +37,19 @@ def find_alarms(
     if before is not None:
         conditions.append(ALARMS_TABLE.c.id < before)
     result = connection.execute(_select_alarms(*conditions).order_by(ALARMS_TABLE.c.id.desc()).limit(limit))
-    return total, [row_to_api(row) for row in result]
+    return total, [_row_to_api(row) for row in result]
 
 
 def read_alarms_between(connection: Connection, stream_id: int, first: int, last: int) -> list[dict[str, Any]]:
     """Return the alarms that rows of a stream raised, both ends included."""
     query = _select_alarms(ALARMS_TABLE.c.stream == stream_id, ALARMS_TABLE.c.row.between(first, last))
-    return [row_to_api(row) for row in connection.execute(query.order_by(ALARMS_TABLE.c.id))]
+    return [_row_to_api(row) for row in connection.execute(query.order_by(ALARMS_TABLE.c.id))]
 
 
 def get_alarm(connection: Connection, alarm_id: int) -> dict[str, Any] | None:
     """Return an alarm as the API has it, None if it does not exist."""
     row = connection.execute(_select_alarms(ALARMS_TABLE.c.id == alarm_id)).first()
-    return None if row is None else row_to_api(row)
+    return None if row is None else _row_to_api(row)
 
 
 def update_alarm(connection: Connection, alarm_id: int, acknowledged: bool | None, note: str | None) -> None:
@@ -85,14 +85,12 @@ def max_alarm_id(connection: Connection) -> int:
     return connection.execute(select(func.max(ALARMS_TABLE.c.id))).scalar() or 0
 
 
-def row_to_api(row: Row[Any]) -> dict[str, Any]:
-    """Return an alarm as the API has it: id, `Alarm.to_dict`, and its treatment."""
+def _row_to_api(row: Row[Any]) -> dict[str, Any]:
     treatment = {"raised_at": row.raised_at, "acknowledged_at": row.acknowledged_at, "note": row.note}
     return {"id": row.id, **orjson.loads(row.record), **treatment}
 
 
 def _match(stream_id: int | None, is_open: bool | None) -> list[ColumnElement[bool]]:
-    """Return the conditions for alarms of one stream or of all, open ones, acknowledged ones or both."""
     conditions: list[ColumnElement[bool]] = [] if stream_id is None else [ALARMS_TABLE.c.stream == stream_id]
     return conditions if is_open is None else [*conditions, IS_OPEN if is_open else ~IS_OPEN]
 

@@ -66,9 +66,8 @@ class Store:
 
     def __init__(self, location: str | Path) -> None:
         self.url = _parse_url(str(location))
-        self.display_name = (
-            self.url.render_as_string(hide_password=True) if self.is_postgresql else str(self.url.database)
-        )
+        url_text = self.url.render_as_string(hide_password=True)
+        self.display_name = url_text if self.is_postgresql else str(self.url.database)
         self._lock: IO[bytes] | Connection | None = None
         self.engine = _make_engine(self.url)
         self.write_engine = _make_engine(self.url)  # separate, so that readers cannot exhaust the writer's pool
@@ -82,13 +81,11 @@ class Store:
                 set_meta(connection, "server", self._server_id)
             if not self.is_postgresql:
                 threading.Thread(target=self._checkpoint_wal, name="limpet write-back", daemon=True).start()
-        except SQLAlchemyError as error:
+        except BaseException as error:
             self.close()
-            raise InvalidInputError(
-                f"database: {self.display_name} cannot be opened: {describe_db_error(error)}"
-            ) from None
-        except BaseException:
-            self.close()
+            if isinstance(error, SQLAlchemyError):
+                reason = describe_db_error(error)
+                raise InvalidInputError(f"database: {self.display_name} cannot be opened: {reason}") from None
             raise
 
     def _checkpoint_wal(self) -> None:
@@ -137,10 +134,8 @@ class Store:
         self.write_engine.dispose()
 
     def _acquire_lock(self) -> None:
-        """Take the lock that makes this server the owner."""
         if self.is_postgresql:
-            connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            self._lock = connection
+            self._lock = connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             acquired = connection.execute(text("select pg_try_advisory_lock(:n)"), {"n": ADVISORY_LOCK_ID}).scalar()
         else:
             path = f"{self.url.database}.lock"

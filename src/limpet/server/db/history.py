@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,10 +99,8 @@ class HistoryBuckets:
 
     def merge(self, starts: Integers) -> HistoryBuckets:
         """Return a bucket for the buckets from each start up to the next."""
-        merged = {
-            name: downsample.reduce_buckets(reduction, getattr(self, name), starts, axis=0)
-            for name, reduction in REDUCTIONS.items()
-        }
+        reduce = partial(downsample.reduce_buckets, starts=starts, axis=0)
+        merged = {name: reduce(reduction, getattr(self, name)) for name, reduction in REDUCTIONS.items()}
         return HistoryBuckets(times=[self.times[start] for start in starts.tolist()], **merged)
 
     def reduce_to(self, n: int) -> HistoryBuckets:
@@ -199,7 +198,6 @@ def _compact_level(connection: Connection, stream_id: int, width: int, level: in
 
 
 def _insert_buckets(connection: Connection, stream_id: int, level: int, buckets: HistoryBuckets) -> None:
-    """Merge buckets into buckets of a level and insert these."""
     merged = buckets.merge(np.arange(0, len(buckets), BUCKET_FACTOR))
     bulk_insert(connection, BUCKETS_TABLE, merged.to_rows(stream_id, level))
 

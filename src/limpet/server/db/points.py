@@ -98,11 +98,8 @@ class PointBlock:
     @classmethod
     def concatenate(cls, blocks: Sequence[PointBlock]) -> PointBlock:
         """Return the points of consecutive blocks as one block."""
-        columns = {
-            field.name: np.concatenate([getattr(block, field.name) for block in blocks])
-            for field in fields(cls)
-            if field.name not in ("first_row", "times")
-        }
+        names = ("values", "means", *SCORES, "outcomes")
+        columns = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in names}
         return cls(blocks[0].first_row, [time for block in blocks for time in block.times], **columns)
 
     @classmethod
@@ -111,13 +108,11 @@ class PointBlock:
         none = np.zeros(0)
         return cls(0, [], np.zeros((0, width)), np.zeros((0, width)), none, none, none, np.zeros(0, np.int64))
 
-    def split(self) -> Iterator[PointBlock]:
-        """Yield blocks of at most `BLOCK_MAX_POINTS`."""
+    def split(self) -> list[PointBlock]:
+        """Return blocks of at most `BLOCK_MAX_POINTS`."""
         if 0 < len(self) <= BLOCK_MAX_POINTS:
-            yield self
-            return
-        for start in range(0, len(self), BLOCK_MAX_POINTS):
-            yield self[start : start + BLOCK_MAX_POINTS]
+            return [self]
+        return [self[start : start + BLOCK_MAX_POINTS] for start in range(0, len(self), BLOCK_MAX_POINTS)]
 
     def to_json(self) -> str:
         """Return the columns as JSON; numbers keep their bits, null is NaN."""
@@ -192,9 +187,6 @@ def format_unix_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-# The table
-
-
 def write_blocks(connection: Connection, blocks: Iterable[tuple[int, PointBlock]]) -> None:
     """Insert points, given as pairs of stream id and block."""
     pieces = ((stream_id, piece) for stream_id, block in blocks for piece in block.split())
@@ -256,7 +248,6 @@ def read_first_rows(connection: Connection) -> dict[int, int]:
 
 
 def _starts_in(stream_id: int, first_row: int, end_row: int) -> ColumnElement[bool]:
-    """Return the condition for blocks of a stream whose first row is in the range."""
     return and_(BLOCKS_TABLE.c.stream == stream_id, BLOCKS_TABLE.c.row >= first_row, BLOCKS_TABLE.c.row < end_row)
 
 

@@ -64,7 +64,9 @@ class Compactor:
             del self._candidates[stream_id]
             n_done += 1
             stream = processor.registry.by_id.get(stream_id)
-            if stream is not None and (_has_loose_blocks(stream) or self._needs_compaction(stream)):
+            if stream is None:
+                continue
+            if stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD or self._needs_compaction(stream):
                 due.append(stream)
                 n_excess = stream.n_points - stream.first_row - self.retain_points
                 n_done += max(stream.n_loose_blocks, min(n_excess, COMPACT_CHUNK_ROWS))
@@ -81,7 +83,7 @@ class Compactor:
     def _compact_stream(self, connection: Connection, stream: StreamInfo, checkpointed_rows: int) -> None:
         """Merge the short blocks of a stream and downsample its oldest points, if either are too many."""
         stream_id, width = stream.entry.id, stream.entry.width
-        if _has_loose_blocks(stream):
+        if stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD:
             merge_blocks(connection, stream_id, stream.merged_until, stream.n_points, width)
             stream.merged_until, stream.n_loose_blocks = stream.n_points, 0
         if self._needs_compaction(stream):
@@ -90,10 +92,6 @@ class Compactor:
             if first > stream.first_row:
                 stream.first_row, stream.merged_until = first, max(first, stream.merged_until)
                 self._candidates[stream_id] = None  # more may be due
-
-
-def _has_loose_blocks(stream: StreamInfo) -> bool:
-    return stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD
 
 
 class WriterThread:
@@ -109,12 +107,9 @@ class WriterThread:
         on_change: Callable[[set[int]], None],
         checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
     ) -> None:
-        self.processor, self.checkpoint_interval_s = processor, checkpoint_interval_s
-        self._on_change = on_change
+        self.processor, self.checkpoint_interval_s, self._on_change = processor, checkpoint_interval_s, on_change
         self._queue: queue.Queue[IngestRequest | WriterTask | None] = queue.Queue()
-        self._lock = threading.Lock()
-        self.n_queued_points = 0
-        self._stopped = False
+        self._lock, self.n_queued_points, self._stopped = threading.Lock(), 0, False
         self._is_consistent = True  # the state in memory equals that in the database
         self._checkpoint_writer: CheckpointWriter | None = None
         self._checkpoint_due, self._cleanup_due = time.monotonic() + checkpoint_interval_s, 0.0
@@ -128,8 +123,7 @@ class WriterThread:
         with self._lock:
             self._check_running()
             if self.n_queued_points and self.n_queued_points + request.n_points > MAX_QUEUED_POINTS:
-                message = f"points: {self.n_queued_points} are queued already. Retry later."
-                raise ApiError("overloaded", message)
+                raise ApiError("overloaded", f"points: {self.n_queued_points} are queued already. Retry later.")
             self.n_queued_points += request.n_points
             self._queue.put(request)
         return request.future
@@ -169,8 +163,7 @@ class WriterThread:
                 self._run_maintenance()
             except Exception as error:
                 log.error("background maintenance failed, retrying: %s", error)
-                self._is_consistent = False  # memory may be ahead of the database
-                self._recover()
+                self._recover()  # memory may be ahead of the database
                 time.sleep(IDLE_TIMEOUT_S)
 
     def _next(self) -> tuple[list[IngestRequest], WriterTask | None, bool]:
@@ -192,8 +185,7 @@ class WriterThread:
     def _process_requests(self, requests: list[IngestRequest]) -> None:
         n_points = sum(request.n_points for request in requests)
         try:
-            running = [request for request in requests if request.future.set_running_or_notify_cancel()]
-            self._process_group(running, n_points)
+            self._process_group([item for item in requests if item.future.set_running_or_notify_cancel()], n_points)
         finally:
             with self._lock:
                 self.n_queued_points -= n_points
@@ -208,23 +200,22 @@ class WriterThread:
             results, changed = self.processor.process_group(requests)
         except Exception as error:
             log.error("failed to store a group of %d points; clients receive 503: %s", n_points, error)
-            self._is_consistent = False
             self._recover()
             _fail_requests(requests, str(error))
-        else:
-            for request, result in zip(requests, results, strict=True):
-                if isinstance(result, ApiError):
-                    request.future.set_exception(result)
-                else:
-                    request.future.set_result(result)
-            self._n_points_since_checkpoint += n_points
-            self._compactor.add_candidates(changed, n_points)
-            if changed:
-                self._on_change(changed)
+            return
+        for request, result in zip(requests, results, strict=True):
+            if isinstance(result, ApiError):
+                request.future.set_exception(result)
+            else:
+                request.future.set_result(result)
+        self._n_points_since_checkpoint += n_points
+        self._compactor.add_candidates(changed, n_points)
+        if changed:
+            self._on_change(changed)
 
     def _recover(self) -> None:
         """Restore the state from the database; if it cannot be read, a later call retries."""
-        self._checkpoint_writer = None
+        self._is_consistent, self._checkpoint_writer = False, None
         try:
             self.processor.recover()
             self._is_consistent = True
@@ -289,7 +280,5 @@ class WriterThread:
 
 
 def _fail_requests(requests: list[IngestRequest], reason: str) -> None:
-    """Report to the senders that nothing was stored."""
     for request in requests:
-        error = ApiError("store_unavailable", f"nothing was stored: {reason}")
-        request.future.set_exception(error)
+        request.future.set_exception(ApiError("store_unavailable", f"nothing was stored: {reason}"))
