@@ -49,8 +49,7 @@ class ApiError(InvalidInputError):
 
 def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON response; NaN becomes null."""
-    body = orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
-    return Response(body, status, headers, "application/json")
+    return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), status, headers, "application/json")
 
 
 def error_response(error: ApiError) -> Response:
@@ -62,17 +61,10 @@ def error_response(error: ApiError) -> Response:
 def install_error_handlers(app: FastAPI) -> None:
     """Give every error of the app the same shape."""
 
-    @app.exception_handler(ApiError)
-    async def on_api_error(_: Request, error: ApiError) -> Response:
-        return error_response(error)
-
-    @app.exception_handler(StoreError)
-    async def on_store_error(_: Request, error: StoreError) -> Response:
-        return error_response(ApiError("store_unavailable", str(error)))
-
     @app.exception_handler(LimpetError)
     async def on_library_error(_: Request, error: LimpetError) -> Response:
-        return error_response(ApiError("invalid", str(error)))
+        code = "store_unavailable" if isinstance(error, StoreError) else "invalid"
+        return error_response(error if isinstance(error, ApiError) else ApiError(code, str(error)))
 
     @app.exception_handler(RequestValidationError)
     async def on_validation_error(_: Request, error: RequestValidationError) -> Response:

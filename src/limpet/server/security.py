@@ -116,20 +116,22 @@ class RequestGuard:
         """Refuse requests that other sites send through the browser of a user."""
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         is_cross_site = site == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
-        if origin is not None and method not in SAFE_METHODS and _parse_netloc(origin) != headers.get("host"):
-            is_cross_site = True
+        if origin is not None and method not in SAFE_METHODS:
+            try:
+                netloc = urlsplit(origin).netloc or None
+            except ValueError:
+                netloc = None
+            is_cross_site |= netloc != headers.get("host")
         if is_cross_site:
             raise ApiError("wrong_origin", "Origin: requests from other sites are not allowed")
 
     def _check_token(self, address: str, headers: Headers) -> None:
-        authorization = headers.get("authorization")
-        if authorization is None:
-            if not self.has_session(headers):
-                raise ApiError("unauthorized", "Authorization: a token is required")
-            return
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not self.config.is_token(token.strip()):
-            self.reject_token(address)
+        if (authorization := headers.get("authorization")) is not None:
+            scheme, _, token = authorization.partition(" ")
+            if scheme.lower() != "bearer" or not self.config.is_token(token.strip()):
+                self.reject_token(address)
+        elif not self.has_session(headers):
+            raise ApiError("unauthorized", "Authorization: a token is required")
 
     def has_session(self, headers: Headers) -> bool:
         """Return whether a request has a valid session cookie."""
@@ -209,14 +211,6 @@ class SecurityMiddleware:
 
 def _too_large(max_mb: float) -> ApiError:
     return ApiError("too_large", f"body: expected at most {max_mb:g} MB", {"Connection": "close"})
-
-
-def _parse_netloc(origin: str) -> str | None:
-    """Return host and port of an origin, None if it cannot be parsed."""
-    try:
-        return urlsplit(origin).netloc or None
-    except ValueError:
-        return None
 
 
 def parse_host(header: str) -> str:

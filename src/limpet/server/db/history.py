@@ -78,18 +78,11 @@ class HistoryBuckets:
     def from_rows(cls, rows: Sequence[Row[Any]], width: int) -> HistoryBuckets:
         """Return the buckets of rows of the table, of which there is at least one."""
         columns = dict(zip(BUCKETS_TABLE.c.keys(), zip(*rows, strict=True), strict=True))
-        return cls(
-            rows=np.array(columns["row"], np.int64),
-            counts=np.array(columns["n"], np.int64),
-            times=list(columns["time"]),
-            low=_from_json_lists(columns["low"], width),
-            high=_from_json_lists(columns["high"], width),
-            estimate=_from_json_lists(columns["estimate"], width),
-            score=np.array(columns["score"], np.float64),
-            p_value=np.array(columns["p_value"], np.float64),
-            n_rejected=np.array(columns["n_rejected"], np.int64),
-            outcomes=np.array(columns["outcome"], np.int64),
-        )
+        names = {"rows": "row", "counts": "n", "n_rejected": "n_rejected", "outcomes": "outcome"}
+        integers = {name: np.array(columns[column], np.int64) for name, column in names.items()}
+        scores = {name: np.array(columns[name], np.float64) for name in ("score", "p_value")}
+        values = {name: _from_json_lists(columns[name], width) for name in ("low", "high", "estimate")}
+        return cls(times=list(columns["time"]), **integers, **scores, **values)
 
     @classmethod
     def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:

@@ -116,11 +116,9 @@ class GroupProcessor:
         self.checkpointed_rows: dict[int, int] = {}  # of each stream in the last checkpoint
         config, stored = model_config(learner), store.get_meta("learner")
         for name, value in config.items():
-            if stored is not None and stored.get(name) != value:
-                raise InvalidInputError(
-                    f"{name}: the database was made with {stored.get(name)}, got {value}. "
-                    "Use the same value or another database."
-                )
+            if stored is not None and (before := stored.get(name)) != value:
+                message = f"the database was made with {before}, got {value}. Use the same value or another database."
+                raise InvalidInputError(f"{name}: {message}")
         with store.write_transaction() as connection:
             set_meta(connection, "learner", config)
         self.recover()
@@ -227,10 +225,8 @@ class GroupProcessor:
         aligned = [_align_values(part, self.registry.get(part.key)) for part in parts]
         n_new, n_streams = sum(self.registry.get(part.key) is None for part in parts), len(self.registry)
         if n_new and n_streams + n_new > self.max_streams:
-            raise ApiError(
-                "too_many_streams",
-                f"stream: expected at most {self.max_streams} streams, {n_streams} exist. Delete some.",
-            )
+            message = f"stream: expected at most {self.max_streams} streams, {n_streams} exist. Delete some."
+            raise ApiError("too_many_streams", message)
         accepted = []
         for part, values in zip(parts, aligned, strict=True):
             stream, times = self.registry.get(part.key), part.times
@@ -295,7 +291,6 @@ class GroupProcessor:
 
 
 def _restore_latest(stream: StreamInfo, block: PointBlock) -> None:
-    """Restore the latest points of a stream and its clock."""
     stream.add_block(block)
     arrival = _to_event_time(block.times[-1])
     stream.last_seen = arrival / 1e9 if isinstance(arrival, int) else None
@@ -339,25 +334,19 @@ def _align_values(part: StreamPoints, stream: StreamInfo | None) -> Vector:
     if stream is None:
         return part.values
     _check_time_kind(part, stream)
-    width, names = stream.entry.width, stream.entry.names
+    key, width, names = f"{part.key!r:.80}", stream.entry.width, stream.entry.names
     if part.names is not None:
         if names is None:
-            raise ApiError(
-                "unknown_variable",
-                f"values: the variables of {part.key!r:.80} have no names. Send {width} values as a list.",
-            )
+            message = f"values: the variables of {key} have no names. Send {width} values as a list."
+            raise ApiError("unknown_variable", message)
         if unknown := [name for name in part.names if name not in names]:
-            raise ApiError(
-                "unknown_variable",
-                f"values: {part.key!r:.80} has no variable {unknown[0]!r:.80}; it has {', '.join(names):.300}",
-            )
+            message = f"values: {key} has no variable {unknown[0]!r:.80}; it has {', '.join(names):.300}"
+            raise ApiError("unknown_variable", message)
         values = np.full((len(part), width), np.nan)
         values[:, [names.index(name) for name in part.names]] = part.values
         return values
     if part.values.shape[1] != width:
-        raise ApiError(
-            "dimension_mismatch", f"values: expected {width} per point of {part.key!r:.80}, got {part.values.shape[1]}"
-        )
+        raise ApiError("dimension_mismatch", f"values: expected {width} per point of {key}, got {part.values.shape[1]}")
     return part.values
 
 

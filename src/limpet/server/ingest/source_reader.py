@@ -45,8 +45,7 @@ class SourceReader:
 
     def to_api(self) -> dict[str, Any]:
         """Return the state as the API has it."""
-        names = ("name", "state", "error", "n_records", "n_invalid")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("name", "state", "error", "n_records", "n_invalid")}
 
     def stop(self) -> None:
         """Stop after the current batch, and close the source."""
@@ -124,17 +123,13 @@ def split_by_stream(batch: Batch, default_key: str) -> Iterator[StreamPoints]:
     keys = composite_keys(batch)
     names = None if batch.variable_names is not None or batch.values.shape[1] == 1 else batch.names
     rows_by_key: dict[str, list[int]] = {}
-    if keys is None:
-        rows_by_key[default_key] = list(range(len(batch)))
-    else:
-        for row, key in enumerate(to_str_list(keys)):
-            if key is not None:
-                rows_by_key.setdefault(key, []).append(row)
+    for row, key in enumerate([default_key] * len(batch) if keys is None else to_str_list(keys)):
+        if key is not None:
+            rows_by_key.setdefault(key, []).append(row)
     times, event_times = _to_event_times(batch)
     for key, rows in rows_by_key.items():
-        if rows:
-            values = batch.values if len(rows) == len(batch) else batch.values[rows]
-            yield StreamPoints(key, values, names, [times[i] for i in rows], [event_times[i] for i in rows])
+        values = batch.values if len(rows) == len(batch) else batch.values[rows]
+        yield StreamPoints(key, values, names, [times[i] for i in rows], [event_times[i] for i in rows])
 
 
 def _to_event_times(batch: Batch) -> tuple[list[str | None], list[EventTime | None]]:

@@ -80,15 +80,9 @@ class StreamInfo:
         return {
             "key": self.entry.key,
             "variables": self.names,
-            "n_points": self.n_points,
-            "n_rejected": self.n_rejected,
-            "n_alarms": self.n_alarms,
-            "open_alarms": self.open_alarms,
+            **{name: getattr(self, name) for name in ("n_points", "n_rejected", "n_alarms", "open_alarms")},
             "state": "alarming" if self.open_alarms else "learning" if self.n_points < n_warmup_points else "quiet",
-            "last_time": self.last_time,
-            "last_seen": self.last_seen,
-            "last": self.last,
-            "p_value": self.p_value,
+            **{name: getattr(self, name) for name in ("last_time", "last_seen", "last", "p_value")},
             "last_alarm": self.open_alarm if self.open_alarms else self.newest_alarm,
             "sparkline": [value for value, _ in self.sparkline],
             "sparkline_rejected": [index for index, (_, is_rejected) in enumerate(self.sparkline) if is_rejected],
@@ -196,9 +190,6 @@ def _alarm_sort_key(stream: StreamInfo) -> tuple[int, str, str]:
     return -newest, *_name_sort_key(stream)
 
 
-# Learners
-
-
 @dataclass(eq=False)
 class AcceptedPoints:
     """Points of one stream and request that are to be learned."""
@@ -213,14 +204,9 @@ class AcceptedPoints:
     def to_api(self) -> dict[str, Any]:
         """Return the response to the sender."""
         n = len(self.values)
-        return {
-            "stream": self.stream.entry.key,
-            "accepted": n,
-            "first_row": self.first_row if n else None,
-            "last_row": self.first_row + n - 1 if n else None,
-            "skipped": self.skipped,
-            "alarms": self.alarms,
-        }
+        first_row, last_row = (self.first_row, self.first_row + n - 1) if n else (None, None)
+        rows = {"stream": self.stream.entry.key, "accepted": n, "first_row": first_row, "last_row": last_row}
+        return rows | {"skipped": self.skipped, "alarms": self.alarms}
 
 
 @dataclass(frozen=True, eq=False)

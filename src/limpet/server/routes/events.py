@@ -63,9 +63,8 @@ async def subscribe_stream(
     monitor.notifier.check_capacity()
     if last_event_id is not None and last_event_id.isdecimal():
         after = int(last_event_id)
-    return EventStream(
-        _point_events(monitor, stream, stream.n_points - 1 if after is None else after), headers=SSE_HEADERS
-    )
+    after = stream.n_points - 1 if after is None else after
+    return EventStream(_point_events(monitor, stream, after), headers=SSE_HEADERS)
 
 
 async def _summary_events(monitor: Monitor, since: int) -> AsyncIterator[bytes]:
