@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext
 from pathlib import Path
 from string import Template
 from types import FrameType
@@ -61,16 +61,13 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        try:
+        with closing(store):
             monitor = app.state.monitor = Monitor(config, store)
-        except BaseException:
-            store.close()
-            raise
-        try:
-            with open_sources(monitor) if open_sources else nullcontext():
-                yield
-        finally:
-            monitor.stop()
+            try:
+                with open_sources(monitor) if open_sources else nullcontext():
+                    yield
+            finally:
+                monitor.writer.stop()
 
     app = FastAPI(
         title="limpet",

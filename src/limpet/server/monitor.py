@@ -136,7 +136,7 @@ class EventNotifier:
 
 
 class Monitor:
-    """All parts of the monitor, made within a running event loop; `stop` closes the database."""
+    """All parts of the monitor, made within a running event loop."""
 
     def __init__(self, config: MonitorConfig, store: Store) -> None:
         self.config, self.store = config, store
@@ -160,11 +160,6 @@ class Monitor:
     def get_stream(self, key: str) -> StreamInfo:
         """Return the stream with this key, or raise."""
         return self.processor.registry.require(key)
-
-    def stop(self) -> None:
-        """Process all queued points, write a checkpoint, and close the database."""
-        self.writer.stop()
-        self.store.close()
 
 
 async def _get_monitor(request: Request) -> Monitor:

@@ -135,7 +135,6 @@ def _read_dataset(path: Path, name: str, key_column: str | None) -> ExplorerData
 
 
 def _get_hints(columns: Schema) -> list[str]:
-    """Return hints about the file."""
     if not any("\ufffd" in name for name in (*columns.values, *columns.ignored)):
         return []
     return [

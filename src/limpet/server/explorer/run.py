@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,9 +25,9 @@ from limpet.learners.input import LabelledArray
 from limpet.learners.results import Flags
 from limpet.metrics import segment_mse
 from limpet.server.explorer._lru import SizedLRUCache
-from limpet.server.explorer.codegen import to_cli, to_python
 from limpet.server.explorer.dataset import ExplorerDataset
-from limpet.server.explorer.settings import AnySettings, AutoSettings, ManualSettings
+from limpet.server.explorer.settings import AnySettings, AutoSettings, BaselineSettings, ManualSettings
+from limpet.streams.monitor_plan import MAX_JOINT_COLUMNS
 
 WARM_UP_POINTS = 60  # after the initialization
 MAX_REPORTED_ALARMS = 2000  # the latest ones
@@ -51,7 +52,7 @@ def run(data: ExplorerDataset, setting: AnySettings) -> dict[str, Any]:
         result = _run_drift_detector(model, data)
     else:
         result = _run_learner(model, data, setting)
-    return result | {"python": to_python(data, setting), "command": to_cli(data, setting)}
+    return result | {"python": _to_python(data, setting), "command": _to_command(data, setting)}
 
 
 class WarningCollector(WarningOnce):
@@ -224,3 +225,79 @@ def to_float32(values: Vector) -> npt.NDArray[np.float32]:
     """Return numbers in single precision, which suffices for a chart."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.ascontiguousarray(values, np.float32)
+
+
+# The same run as code
+
+
+def _to_python(data: ExplorerDataset, setting: AnySettings) -> str:
+    """Return a script for a setting."""
+    model = setting.learner()
+    is_learner, is_automatic = isinstance(model, Learner), isinstance(setting, AutoSettings)
+    params = {name: "math.inf" if value == math.inf else repr(value) for name, value in setting.to_params().items()}
+    arguments = ", ".join(f"{name}={literal}" for name, literal in params.items())
+    call = f"lp.{'' if is_learner else 'drift.'}{type(model).__name__}({arguments})"
+    report = ['print(model.n_rejected, "points rejected")', *(["print(model.summary())"] if is_automatic else [])]
+    lines = ["import math"] if "math." in call else []
+    source = f"lp.streams.open_source({', '.join(_source_arguments(data))})"
+    if is_learner and data.source_code is None:
+        sink = 'lambda results: print(*results.alarms, sep="\\n")' if is_automatic else "()"
+        lines += ["import limpet as lp", ""]
+        if data.metadata.get("key"):
+            lines += ["# one learner with this setting for each key", f"fleet = lp.Fleet({call})"]
+            lines += [f"lp.run({source}, fleet, {sink})", "print(fleet.counts())"]
+        else:
+            lines += [f"model = {call}", f"lp.run({source}, model, {sink})", *report]
+        return "\n".join(lines) + "\n"
+    if data.source_code is None:
+        values = "values"
+        lines += ["import limpet as lp", "import numpy as np", "", f"batches = {source}.read()"]
+        lines += ["values = np.concatenate([batch.values for batch in batches])"]
+    else:
+        columns = [data.metadata["columns"].index(name) for name in data.names]
+        values = f"stream.y[:, {columns}]" if _is_column_subset(data) else "stream.y"
+        lines.append(data.source_code)
+    if is_learner:
+        alarm_lines = ["print(*trace.alarms, sep='\\n')"] if is_automatic else []
+        lines += [f"model = {call}", f"trace = model.process({values})", *alarm_lines, *report]
+    else:
+        lines += [f"detector = {call}", f"scores = detector.process({values})", "print(scores[-5:])"]
+    return "\n".join(lines) + "\n"
+
+
+def _to_command(data: ExplorerDataset, setting: AnySettings) -> str | None:
+    """Return the command for a file, None for baselines, which the command does not have."""
+    if isinstance(setting, BaselineSettings):
+        return None
+    arguments = ["limpet", "detect", _file_name(data)]
+    if _is_column_subset(data):
+        arguments += ["--columns", ",".join(data.names)]
+    if data.metadata.get("key_column"):
+        arguments += ["--key", data.metadata["key_column"]]
+    if len(data.names) > MAX_JOINT_COLUMNS:
+        arguments.append("--joint")
+    if isinstance(setting, ManualSettings):
+        arguments += ["--learner", "sra"]
+    for name, value in setting.to_params().items():
+        text = value if isinstance(value, str) else "inf" if value == math.inf else repr(value)
+        arguments += [f"--{name.replace('_', '-')}", text]
+    return shlex.join(arguments)
+
+
+def _file_name(data: ExplorerDataset) -> str:
+    """Return the name of the file; an example stream can be saved under this name."""
+    return data.name if data.source_code is None else f"{data.name}.csv"
+
+
+def _source_arguments(data: ExplorerDataset) -> list[str]:
+    arguments = [repr(_file_name(data))]
+    if _is_column_subset(data):
+        arguments.append(f"columns={list(data.names)!r}")
+    if data.metadata.get("key_column"):
+        arguments.append(f"key={data.metadata['key_column']!r}")
+    return arguments
+
+
+def _is_column_subset(data: ExplorerDataset) -> bool:
+    """Return whether some columns are left out or in another order."""
+    return tuple(data.metadata.get("columns", data.names)) != data.names
