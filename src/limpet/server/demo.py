@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 import numpy as np
 
@@ -33,36 +34,30 @@ LEVEL_AND_SPREAD = {
 }
 
 
-class DemoGenerator:
-    """Simulates a plant: one value of each stream per step."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self._rng = np.random.default_rng(seed)
-        self._levels = np.array([level for level, _ in LEVEL_AND_SPREAD.values()])
-        self._spreads = np.array([spread for _, spread in LEVEL_AND_SPREAD.values()])
-
-    def next_values(self) -> Vector:
-        """Return the next value of each stream."""
-        n = len(self._levels)
-        shifts = self._rng.random(n) < SHIFT_SHARE
-        self._levels = self._levels + shifts * self._spreads * self._rng.choice([-1, 1], n) * self._rng.uniform(2, 6, n)
-        outliers = (self._rng.random(n) < OUTLIER_SHARE) * self._rng.choice([-1, 1], n) * self._rng.uniform(8, 20, n)
-        values: Vector = self._levels + self._spreads * (self._rng.normal(size=n) + outliers)
-        return values
+def simulate_plant() -> Iterator[Vector]:
+    """Yield the next value of each stream, without end."""
+    rng = np.random.default_rng(0)
+    levels, spreads = np.array(list(LEVEL_AND_SPREAD.values())).T
+    n = len(levels)
+    while True:
+        shifts = rng.random(n) < SHIFT_SHARE
+        levels = levels + shifts * spreads * rng.choice([-1, 1], n) * rng.uniform(2, 6, n)
+        outliers = (rng.random(n) < OUTLIER_SHARE) * rng.choice([-1, 1], n) * rng.uniform(8, 20, n)
+        yield levels + spreads * (rng.normal(size=n) + outliers)
 
 
 @contextmanager
-def run_demo(monitor: Monitor, seed: int = 0) -> Iterator[None]:
+def run_demo(monitor: Monitor) -> Iterator[None]:
     """Post simulated points while the context is open, after a history for an empty database."""
-    stop, generator = threading.Event(), DemoGenerator(seed)
+    stop, plant = threading.Event(), simulate_plant()
 
     def post_points() -> None:
         try:
             if monitor.processor.registry.get(next(iter(LEVEL_AND_SPREAD))) is None:
-                past = np.array([generator.next_values() for _ in range(N_PAST_POINTS)])
+                past = np.array(list(islice(plant, N_PAST_POINTS)))
                 _post(monitor, past, time.time() - POINT_INTERVAL_S * N_PAST_POINTS)
             while not stop.wait(POINT_INTERVAL_S):
-                _post(monitor, generator.next_values()[None], time.time())
+                _post(monitor, next(plant)[None], time.time())
         except ApiError:  # the server stops
             return
 

@@ -16,18 +16,9 @@ import orjson
 from sqlalchemy import Connection, Row, func, select
 
 from limpet.core.state import Vector
+from limpet.server.db import points as store
 from limpet.server.db.engine import bulk_insert
-from limpet.server.db.points import (
-    Integers,
-    PointBlock,
-    decisions_to_api,
-    delete_blocks,
-    nan_to_none,
-    read_blocks,
-    read_points,
-    to_api_time,
-    write_blocks,
-)
+from limpet.server.db.points import Integers, PointBlock, decisions_to_api, nan_to_none, to_api_time
 from limpet.server.db.schema import ALARMS_TABLE, BUCKETS_TABLE
 from limpet.streams import downsample
 
@@ -156,10 +147,10 @@ def compact_stream(
     n = min((end_row - first_row - max_rows) // BUCKET_FACTOR * BUCKET_FACTOR, COMPACT_CHUNK_ROWS)
     if n <= 0:
         return first_row
-    points = read_blocks(connection, stream_id, first_row, first_row + n, width)
+    points = store.read_blocks(connection, stream_id, first_row, first_row + n, width)
     _insert_buckets(connection, stream_id, 1, HistoryBuckets.from_points(points[:n]))
-    delete_blocks(connection, stream_id, first_row, first_row + n)
-    write_blocks(connection, [(stream_id, points[n:])])  # of the last block, beyond n
+    store.delete_blocks(connection, stream_id, first_row, first_row + n)
+    store.write_blocks(connection, [(stream_id, points[n:])])  # of the last block, beyond n
     for level in range(1, N_BUCKET_LEVELS + 1):
         _compact_level(connection, stream_id, width, level, max_rows)
     _delete_old_alarms(connection, stream_id)
@@ -168,7 +159,7 @@ def compact_stream(
 
 def read_history(connection: Connection, stream_id: int, width: int, first_row: int, last_row: int) -> HistoryBuckets:
     """Return all that is stored of a range of rows, both ends included."""
-    points = read_points(connection, stream_id, first_row, last_row + 1, width)
+    points = store.read_points(connection, stream_id, first_row, last_row + 1, width)
     end_row = points.first_row if len(points) else last_row + 1  # points may be compacted between the two queries
     row, n = BUCKETS_TABLE.c.row, BUCKETS_TABLE.c.n
     conditions = (BUCKETS_TABLE.c.stream == stream_id, row < end_row, row + n > first_row)

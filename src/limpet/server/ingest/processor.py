@@ -16,23 +16,11 @@ from sqlalchemy import Connection, select
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.learners import SRA, Detector
-from limpet.server.db import Store
+from limpet.server.db import Store, points
 from limpet.server.db.alarms import count_alarms, get_alarm, max_alarm_id, write_alarms
 from limpet.server.db.checkpoints import CheckpointWriter, read_checkpoint
 from limpet.server.db.engine import bulk_insert, set_meta
-from limpet.server.db.points import (
-    TIME_GIVEN_BIT,
-    PointBlock,
-    StreamRow,
-    VariableNames,
-    add_streams,
-    delete_stream,
-    read_first_rows,
-    read_latest_points,
-    read_streams,
-    to_api_time,
-    write_blocks,
-)
+from limpet.server.db.points import TIME_GIVEN_BIT, PointBlock, StreamRow, VariableNames, to_api_time
 from limpet.server.db.schema import IDEMPOTENCY_TABLE, SOURCE_POSITIONS_TABLE
 from limpet.server.ingest.stream_state import (
     SPARKLINE_POINTS,
@@ -143,15 +131,15 @@ class GroupProcessor:
         checkpoint_id, bodies, row_counts = read_checkpoint(connection)
         models.restore(bodies)
         registry.clear()
-        for entry in read_streams(connection):
+        for entry in points.read_streams(connection):
             registry.add(entry)
         checkpointed_rows = {n: rows for n, rows in row_counts.tolist() if n in registry.by_id}
         for stream_id in models.counts():
             if stream_id not in registry.by_id:  # deleted after the checkpoint
                 models.drop(stream_id)
-        for stream_id, block in read_latest_points(connection, SPARKLINE_POINTS):
+        for stream_id, block in points.read_latest_points(connection, SPARKLINE_POINTS):
             _restore_latest(registry.by_id[stream_id], block)
-        for stream_id, first_row in read_first_rows(connection).items():
+        for stream_id, first_row in points.read_first_rows(connection).items():
             stream = registry.by_id[stream_id]
             stream.first_row = stream.merged_until = first_row
         streams, n_replayed = registry.streams(), 0
@@ -197,7 +185,7 @@ class GroupProcessor:
                     results[index] = error
             if self._next_stream_id > first_new_id:
                 new_ids = range(first_new_id, self._next_stream_id)
-                add_streams(connection, [self.registry.by_id[stream_id].entry for stream_id in new_ids])
+                points.add_streams(connection, [self.registry.by_id[stream_id].entry for stream_id in new_ids])
                 set_meta(connection, "next_stream_id", self._next_stream_id)
             changed = self._learn(connection, [piece for pieces in accepted.values() for piece in pieces], now)
             for index, pieces in accepted.items():
@@ -249,7 +237,7 @@ class GroupProcessor:
             pieces = [piece for piece in accepted if piece.stream.entry.width == width]
             next_alarm_id = self._next_alarm_id + len(alarms)
             blocks, new_alarms = process_group_of_width(self.models, width, pieces, now, next_alarm_id)
-            write_blocks(connection, blocks)
+            points.write_blocks(connection, blocks)
             alarms += new_alarms
         if alarms:
             write_alarms(connection, alarms)
@@ -265,7 +253,7 @@ class GroupProcessor:
             stream = self.registry.require(key)
             stream_id = stream.entry.id
             with self.store.write_transaction() as connection:
-                delete_stream(connection, stream_id)
+                points.delete_stream(connection, stream_id)
                 set_meta(connection, "next_alarm_id", self._next_alarm_id)  # ids are never reused
             self.models.drop(stream_id)
             self.registry.remove(stream)
