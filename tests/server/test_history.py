@@ -5,6 +5,7 @@ import pytest
 
 from helpers.monitor import expected, levels, tables
 from limpet.server.db import history as history_module
+from limpet.server.db import points
 from limpet.server.db.history import BUCKET_FACTOR, N_BUCKET_LEVELS, read_history
 from limpet.server.db.points import BLOCK_MAX_POINTS
 
@@ -110,14 +111,14 @@ def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatc
     monitor = start(retain_points=KEEP)
     monitor.post("a", levels(1000))
     monitor.checkpoint()
-    read = history_module.read_points
+    read = points.read_points
 
     def meanwhile(connection, *where):
         stored = read(connection, *where)
-        monkeypatch.setattr(history_module, "read_points", read)
+        monkeypatch.setattr(points, "read_points", read)
         monitor.compact()
         return stored
 
-    monkeypatch.setattr(history_module, "read_points", meanwhile)
+    monkeypatch.setattr(points, "read_points", meanwhile)
     assert history(monitor).counts.sum() == 1000
     assert len(history(monitor)) < 1000

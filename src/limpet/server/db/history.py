@@ -70,10 +70,10 @@ class HistoryBuckets:
         """Return the buckets of rows of the table, of which there is at least one."""
         columns = dict(zip(BUCKETS_TABLE.c.keys(), zip(*rows, strict=True), strict=True))
         names = {"rows": "row", "counts": "n", "n_rejected": "n_rejected", "outcomes": "outcome"}
-        integers = {name: np.array(columns[column], np.int64) for name, column in names.items()}
-        scores = {name: np.array(columns[name], np.float64) for name in ("score", "p_value")}
-        values = {name: _from_json_lists(columns[name], width) for name in ("low", "high", "estimate")}
-        return cls(times=list(columns["time"]), **integers, **scores, **values)
+        arrays: dict[str, Any] = {name: np.array(columns[column], np.int64) for name, column in names.items()}
+        arrays |= {name: np.array(columns[name], np.float64) for name in ("score", "p_value")}
+        arrays |= {name: _from_json_lists(columns[name], width) for name in ("low", "high", "estimate")}
+        return cls(times=list(columns["time"]), **arrays)
 
     @classmethod
     def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:
