@@ -87,10 +87,9 @@ def check_key(key: Any) -> str:
         raise ApiError("invalid_key", "stream: expected a key without leading and trailing white space")
     parts = key.split("/")
     if "." in parts or ".." in parts or "" in parts or (len(parts) > 1 and parts[-1] in RESERVED_KEY_SUFFIXES):
-        reserved = f"without {', '.join(RESERVED_KEY_SUFFIXES)} after the last slash"
-        raise ApiError(
-            "invalid_key", f"stream: expected a key without empty parts, . and .. between slashes, and {reserved}"
-        )
+        expected = "a key without empty parts, . and .. between slashes, and without"
+        reserved = f"{', '.join(RESERVED_KEY_SUFFIXES)} after the last slash"
+        raise ApiError("invalid_key", f"stream: expected {expected} {reserved}")
     return key
 
 

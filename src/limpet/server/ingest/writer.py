@@ -100,18 +100,15 @@ class WriterThread:
     """
 
     def __init__(
-        self,
-        processor: GroupProcessor,
-        retain_points: int,
-        on_change: Callable[[set[int]], None],
-        checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
+        self, processor: GroupProcessor, retain_points: int, on_change: Callable[[set[int]], None], interval_s: float
     ) -> None:
-        self.processor, self.checkpoint_interval_s, self._on_change = processor, checkpoint_interval_s, on_change
+        self.processor, self._on_change = processor, on_change
+        self.checkpoint_interval_s = interval_s
         self._queue: queue.Queue[IngestRequest | WriterTask | None] = queue.Queue()
         self._lock, self.n_queued_points, self._stopped = threading.Lock(), 0, False
         self._is_consistent = True  # the state in memory equals that in the database
         self._checkpoint_writer: CheckpointWriter | None = None
-        self._checkpoint_due, self._cleanup_due = time.monotonic() + checkpoint_interval_s, 0.0
+        self._checkpoint_due, self._cleanup_due = time.monotonic() + interval_s, 0.0
         self._n_points_since_checkpoint = 0
         self._compactor = Compactor(retain_points)
         self._thread = threading.Thread(target=self._run, name="limpet writer", daemon=True)

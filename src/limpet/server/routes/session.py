@@ -17,24 +17,21 @@ async def read_session(request: Request) -> Response:
     """Report whether a token is required, and whether this client has a session."""
     request_guard: RequestGuard = request.app.state.request_guard
     token_required = request_guard.config.token is not None
-    return json_response(
-        {"token_required": token_required, "ok": not token_required or request_guard.has_session(request.headers)}
-    )
+    is_logged_in = not token_required or request_guard.has_session(request.headers)
+    return json_response({"token_required": token_required, "ok": is_logged_in})
 
 
 @router.post("/session", responses=schemas.document_errors(401, 429))
 async def log_in(request: Request, login: schemas.Login) -> Response:
     """Check the token and set the session cookie."""
     request_guard: RequestGuard = request.app.state.request_guard
-    if request_guard.config.token is None:
+    config, is_https = request_guard.config, request.scope["scheme"] == "https"
+    if config.token is None:
         return json_response({"token_required": False, "ok": True})
-    if not request_guard.config.is_token(login.token):
+    if not config.is_token(login.token):
         request_guard.reject_token(request.client.host if request.client else "")
     response = json_response({"token_required": True, "ok": True})
-    secure = request.scope["scheme"] == "https"
-    response.set_cookie(
-        COOKIE_NAME, request_guard.config.session_token(), httponly=True, samesite="strict", secure=secure, path="/"
-    )
+    response.set_cookie(COOKIE_NAME, config.session_token(), httponly=True, samesite="strict", secure=is_https)
     return response
 
 
