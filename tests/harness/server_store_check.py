@@ -64,7 +64,7 @@ def look(location: str, clients: Sequence[Client]) -> Aftermath:
 
 
 def _check_stream(result: Aftermath, client: Client, processor: GroupProcessor, connection: Connection) -> None:
-    expected, stream = client.rows(), processor.registry.get(client.key)
+    expected, stream = client.rows(), processor.registry.by_key.get(client.key)
     if stream is None:
         result.lost += len(expected)
         return

@@ -94,7 +94,7 @@ class Monitor:
         return self.call(lambda: _acknowledge_all(self, None))
 
     def get_stream(self, key):
-        return self.processor.registry.get(key)
+        return self.processor.registry.by_key.get(key)
 
     def crash(self):
         """Stop as `kill -9` would: all that was committed remains, nothing else."""

@@ -200,7 +200,7 @@ CASES += [(key, body, code) for key, part in OF_STREAMS.items() for body, code i
 @pytest.mark.parametrize(("key", "body", "code"), CASES, ids=[f"{key} {body[:40]!r}" for key, body, _ in CASES])
 def test_what_cannot_be_used_is_refused_and_nothing_stored(client, key, body, code):
     registry = client.app.state.monitor.processor.registry
-    before, known = registry.list_streams("", "name", 0, 1000), registry.get(key)
+    before, known = registry.list_streams("", "name", 0, 1000), registry.by_key.get(key)
     n_points = None if known is None else known.n_points
     response = client.post(f"/streams/{key}/points", content=body, headers={"Content-Type": "application/json"})
     assert 400 <= response.status_code < 500
@@ -252,10 +252,10 @@ BAD_KEYS = [
 
 @pytest.mark.parametrize("key", BAD_KEYS)
 def test_bad_keys(client, key):
-    n_streams = len(client.app.state.monitor.processor.registry)
+    n_streams = len(client.app.state.monitor.processor.registry.by_key)
     response = client.post("/points", json=[{"stream": key, "value": 1}])
     assert (response.status_code, response.json()["error"]["code"]) == (422, "invalid_key")
-    assert len(client.app.state.monitor.processor.registry) == n_streams
+    assert len(client.app.state.monitor.processor.registry.by_key) == n_streams
 
 
 @pytest.mark.parametrize("path", ["a%00b", "x" * 201, "a%2F..%2Fb", "a%2Fpoints", "%2e%2e", "a%C2%85", "%ff%0d"])
@@ -283,7 +283,7 @@ def test_halves_of_characters(client):
 
 def test_too_large(client):
     body, store = b"[" + b"1," * (600 * 1024) + b"1]", client.app.state.monitor.store
-    n_streams = len(client.app.state.monitor.processor.registry)
+    n_streams = len(client.app.state.monitor.processor.registry.by_key)
     json_type = {"Content-Type": "application/json"}
     for content in (body, (body[i : i + 100_000] for i in range(0, len(body), 100_000))):  # with a length, and chunked
         response = client.post("/streams/large/points", content=content, headers=json_type)
@@ -292,18 +292,18 @@ def test_too_large(client):
     assert (response.status_code, response.json()["error"]["code"]) == (413, "too_large")
     response = client.post("/streams/large/points", json=[1] * (MAX_REQUEST_POINTS + 1))
     assert (response.status_code, response.json()["error"]["code"]) == (413, "too_many_points")
-    assert len(client.app.state.monitor.processor.registry) == n_streams
+    assert len(client.app.state.monitor.processor.registry.by_key) == n_streams
     assert store.get_meta("format") == STORE_FORMAT
 
 
 def test_too_many_streams(client):
     watching = client.app.state.monitor
-    most, n = watching.processor.max_streams, len(watching.processor.registry)
+    most, n = watching.processor.max_streams, len(watching.processor.registry.by_key)
     watching.processor.max_streams = n + 1
     try:
         two = client.post("/points", json=[{"stream": new(), "value": 1}, {"stream": new(), "value": 1}])
         assert (two.status_code, two.json()["error"]["code"]) == (429, "too_many_streams")
-        assert len(watching.processor.registry) == n
+        assert len(watching.processor.registry.by_key) == n
         post(client, new(), 1)
         assert client.post(f"/streams/{new()}/points", json=1).status_code == 429
         post(client, "full", 20)

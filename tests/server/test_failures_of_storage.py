@@ -151,7 +151,7 @@ def test_the_same_post_twice_at_once_is_learned_once(start):
     assert beside.result(10)[0]["accepted"] == 1
     with pytest.raises(ApiError, match=r"^Idempotency-Key"):
         other.result(10)
-    assert monitor.processor.registry.get("a").n_points == 2
+    assert monitor.processor.registry.by_key.get("a").n_points == 2
 
 
 def test_a_store_that_another_server_has_taken_over_is_left_alone(postgres):

@@ -80,7 +80,10 @@ def make_app(
     install_error_handlers(app)
     for module in (points, events, streams, alarms, session, explorer, meta):  # events first: keys may have slashes
         app.include_router(module.router)
-    _add_pages(app)
+    app.mount("/static", _PrecompressedFiles(directory=STATIC_DIR), name="static")
+    for path, name in {"/": "monitor", "/explorer": "explorer", "/api": "api"}.items():
+        app.add_api_route(path, _page(name), include_in_schema=False)
+    app.add_api_route("/favicon.ico", lambda: FileResponse(STATIC_DIR / "icon.svg"), include_in_schema=False)
     _complete_openapi(app)
 
     app.state.request_guard = RequestGuard(security or SecurityConfig())
@@ -96,13 +99,6 @@ class _PrecompressedFiles(StaticFiles):
         if str(full_path).endswith(".gz"):
             response.headers["Content-Encoding"] = "gzip"
         return response
-
-
-def _add_pages(app: FastAPI) -> None:
-    app.mount("/static", _PrecompressedFiles(directory=STATIC_DIR), name="static")
-    for path, name in {"/": "monitor", "/explorer": "explorer", "/api": "api"}.items():
-        app.add_api_route(path, _page(name), include_in_schema=False)
-    app.add_api_route("/favicon.ico", lambda: FileResponse(STATIC_DIR / "icon.svg"), include_in_schema=False)
 
 
 def _page(name: str) -> Callable[[], HTMLResponse]:

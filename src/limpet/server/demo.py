@@ -53,7 +53,7 @@ def run_demo(monitor: Monitor) -> Iterator[None]:
 
     def post_points() -> None:
         try:
-            if monitor.processor.registry.get(next(iter(LEVEL_AND_SPREAD))) is None:
+            if monitor.processor.registry.by_key.get(next(iter(LEVEL_AND_SPREAD))) is None:
                 past = np.array(list(islice(plant, N_PAST_POINTS)))
                 _post(monitor, past, time.time() - POINT_INTERVAL_S * N_PAST_POINTS)
             while not stop.wait(POINT_INTERVAL_S):

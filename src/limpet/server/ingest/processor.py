@@ -209,14 +209,14 @@ class GroupProcessor:
 
     def _accept_parts(self, parts: list[StreamPoints]) -> list[AcceptedPoints]:
         """Align points with their streams, register new streams, skip late and duplicate points."""
-        aligned = [_align_values(part, self.registry.get(part.key)) for part in parts]
-        n_new, n_streams = sum(self.registry.get(part.key) is None for part in parts), len(self.registry)
+        aligned = [_align_values(part, self.registry.by_key.get(part.key)) for part in parts]
+        n_new, n_streams = sum(part.key not in self.registry.by_key for part in parts), len(self.registry.by_key)
         if n_new and n_streams + n_new > self.max_streams:
             message = f"stream: expected at most {self.max_streams} streams, {n_streams} exist. Delete some."
             raise ApiError("too_many_streams", message)
         accepted = []
         for part, values in zip(parts, aligned, strict=True):
-            stream, times = self.registry.get(part.key), part.times
+            stream, times = self.registry.by_key.get(part.key), part.times
             if stream is None:
                 entry = StreamRow(self._next_stream_id, part.key, values.shape[1], part.names, time.time())
                 stream = self.registry.add(entry)

@@ -99,19 +99,12 @@ class StreamRegistry:
         self.lock = threading.RLock()
         self.n_warmup_points, self.seq, self.n_points = n_warmup_points, 0, 0
         self.by_id: OrderedDict[int, StreamInfo] = OrderedDict()  # those that changed last are at the end
-        self._by_key: dict[str, StreamInfo] = {}
+        self.by_key: dict[str, StreamInfo] = {}
         self._sorted_streams: dict[str, list[StreamInfo]] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_key)
-
-    def get(self, key: str) -> StreamInfo | None:
-        """Return the stream with this key, None if it does not exist."""
-        return self._by_key.get(key)
 
     def require(self, key: str) -> StreamInfo:
         """Return the stream with this key, or raise."""
-        if (stream := self._by_key.get(key)) is None:
+        if (stream := self.by_key.get(key)) is None:
             raise ApiError("unknown_stream", f"stream: {key!r:.80} does not exist")
         return stream
 
@@ -121,19 +114,19 @@ class StreamRegistry:
 
     def clear(self) -> None:
         """Remove all streams."""
-        self._by_key.clear()
+        self.by_key.clear()
         self.by_id.clear()
         self._sorted_streams.clear()
 
     def add(self, entry: StreamRow) -> StreamInfo:
         """Add a new stream."""
-        stream = self._by_key[entry.key] = self.by_id[entry.id] = StreamInfo(entry)
+        stream = self.by_key[entry.key] = self.by_id[entry.id] = StreamInfo(entry)
         self._sorted_streams.clear()
         return stream
 
     def remove(self, stream: StreamInfo) -> None:
         """Remove a stream."""
-        del self._by_key[stream.entry.key], self.by_id[stream.entry.id]
+        del self.by_key[stream.entry.key], self.by_id[stream.entry.id]
         self.seq += 1
         self._sorted_streams.clear()
 
@@ -149,7 +142,7 @@ class StreamRegistry:
     def totals(self) -> dict[str, Any]:
         """Return counts over all streams."""
         open_alarms = [*takewhile(bool, (stream.open_alarms for stream in self._get_sorted("alarming")))]
-        counts = {"n_streams": len(self), "n_alarming": len(open_alarms), "open_alarms": sum(open_alarms)}
+        counts = {"n_streams": len(self.by_key), "n_alarming": len(open_alarms), "open_alarms": sum(open_alarms)}
         return counts | {"n_points": self.n_points, "seq": self.seq}
 
     def list_streams(self, search: str, sort: str, offset: int, limit: int) -> dict[str, Any]:
@@ -173,10 +166,10 @@ class StreamRegistry:
 
     def _get_sorted(self, sort: str) -> list[StreamInfo]:
         if sort == "recent":  # changes with every point
-            return sorted(self._by_key.values(), key=lambda stream: -(stream.last_seen or 0.0))
+            return sorted(self.by_key.values(), key=lambda stream: -(stream.last_seen or 0.0))
         if sort not in self._sorted_streams:
             sort_key = _alarm_sort_key if sort == "alarming" else _name_sort_key
-            self._sorted_streams[sort] = sorted(self._by_key.values(), key=sort_key)
+            self._sorted_streams[sort] = sorted(self.by_key.values(), key=sort_key)
         return self._sorted_streams[sort]
 
 
