@@ -77,7 +77,8 @@ class Compactor:
                     self._compact_stream(connection, stream, processor.checkpointed_rows.get(stream.entry.id, 0))
 
     def _needs_compaction(self, stream: StreamInfo) -> bool:
-        return needs_compaction(stream.n_points - stream.first_row, self.retain_points)
+        n_rows = stream.n_points - stream.first_row
+        return n_rows > self.retain_points and needs_compaction(n_rows, self.retain_points)
 
     def _compact_stream(self, connection: Connection, stream: StreamInfo, checkpointed_rows: int) -> None:
         """Merge the short blocks of a stream and downsample its oldest points, if either are too many."""
