@@ -340,6 +340,18 @@ def make_change_detector(
         return limit
 
     @kernel
+    def is_change(state: Vector, offset: int, evidence: float, threshold: float) -> bool:
+        """Whether the evidence, averaged over the channels, reaches its limit, higher if earlier evidence had peaks."""
+        limit = evidence_limit(state, offset, threshold)
+        if is_full:
+            state[offset + EVIDENCE_LIMIT] = limit
+        if adaptive_threshold:
+            track_peak(state, offset, evidence)
+        if evidence < limit:
+            return False
+        return not (adaptive_threshold and log(evidence) < inflated_threshold(state, offset, log(limit)))
+
+    @kernel
     def observe(
         state: Vector, offset: int, y: Vector, y_offset: int, threshold: float, work: Vector, work_offset: int
     ) -> float:
@@ -380,13 +392,7 @@ def make_change_detector(
             if warmup_complete:
                 reference_rebuilt = start_channel(state, i, channel, workspace) or reference_rebuilt
             total += channel[CHANNEL_EVIDENCE]
-        evidence = total / n_channels
-        limit = evidence_limit(state, offset, threshold)
-        if is_full:
-            state[offset + EVIDENCE_LIMIT] = limit
-        if adaptive_threshold:
-            track_peak(state, offset, evidence)
-        if evidence < limit or (adaptive_threshold and log(evidence) < inflated_threshold(state, offset, log(limit))):
+        if not is_change(state, offset, total / n_channels, threshold):
             return 0.0
         if adaptive_threshold:
             record_peak(state, offset, True)
