@@ -298,10 +298,7 @@ class EventTimeFilter:
     """
 
     def __init__(
-        self,
-        late: str = SKIP_LATE,
-        max_streams: int | None = None,
-        clock_reset_after: int | None = CLOCK_RESET_AFTER,
+        self, late: str = SKIP_LATE, max_streams: int | None = None, clock_reset_after: int | None = CLOCK_RESET_AFTER
     ) -> None:
         if late not in LATE_POLICIES:
             raise InvalidInputError(f"late: must be one of {', '.join(LATE_POLICIES)}, got {late!r}.")

@@ -24,11 +24,7 @@ LOOPBACK_HOST = "127.0.0.1"
 
 
 def make_metric(
-    kind: Literal["counter", "gauge"],
-    name: str,
-    help_text: str,
-    value: float | Mapping[str, float],
-    label: str = "",
+    kind: Literal["counter", "gauge"], name: str, help_text: str, value: float | Mapping[str, float], label: str = ""
 ) -> Metric:
     """Create a metric with one value, or with one value per value of a label.
 

@@ -12,14 +12,7 @@ from typing import Any
 from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch, check_same_position_field, position_field
-from limpet.streams.brokers.base import (
-    ANY_COLUMNS,
-    MAX_BATCH_MESSAGES,
-    POLL_TIMEOUT_S,
-    BrokerSink,
-    BrokerSource,
-    log,
-)
+from limpet.streams.brokers.base import ANY_COLUMNS, MAX_BATCH_MESSAGES, POLL_TIMEOUT_S, BrokerSink, BrokerSource, log
 from limpet.streams.brokers.url import format_host_port, parse_broker_url
 from limpet.streams.results import BatchResult
 from limpet.streams.schema import ColumnSpec
