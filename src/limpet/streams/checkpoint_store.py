@@ -25,22 +25,10 @@ Model = Learner | Fleet
 
 
 class CheckpointStore:
-    """The checkpoints of one run, in a directory that is locked by it.
+    """The checkpoints of one run, in a directory that is created if necessary, and locked by the run.
 
     Each is a file with a checksum, written under a temporary name, synchronized to the disk and renamed. A truncated or
     altered one is skipped with a warning.
-
-    Parameters
-    ----------
-    folder : str or path
-        The directory; it is created if it is missing.
-
-    Raises
-    ------
-    InvalidInputError
-        If the directory cannot be written, or belongs to another run that is active.
-    CheckpointError
-        If it holds checkpoints of another format only.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -262,10 +262,7 @@ class MinMaxSummary:
             }
 
     def _merge_neighbors(self) -> None:
-        """Merge each two buckets.
-
-        Without a neighbor the last one is merged with an empty one.
-        """
+        """Merge each two buckets, the last one with an empty one if it has no neighbor."""
         n_merged = -(-len(self) // 2)
         self._reserve(2 * n_merged)
         if self._times is not None:
@@ -277,10 +274,7 @@ class MinMaxSummary:
         self.width *= 2
 
     def _append_times(self, times: Array | None, starts: Array) -> None:
-        """Append the first time of each new bucket.
-
-        After a batch without times the stream has none.
-        """
+        """Append the first time of each new bucket; after a batch without times the stream has none."""
         if times is None or (self.n_rows and self._times is None):
             self._times = self.last_time = None
             return

@@ -55,21 +55,8 @@ ON_TIME, CLOCK_RESET, LATE, DUPLICATE = Arrival
 
 
 class StreamClock:
-    """The clock of one stream, for points that arrive one by one.
+    """The clock of one stream: the latest accepted point, and how many late ones, in order, came since, and the last.
 
-    Parameters
-    ----------
-    latest : int or float, optional
-        Time of the latest accepted point.
-    values : sequence of float
-        Its values.
-    n_late : int
-        Successive late points, in order among themselves, since then.
-    last_late : int or float, optional
-        Time of the last of these.
-
-    Examples
-    --------
     >>> clock = StreamClock()
     >>> [clock.check(time, (1.0,)).name for time in (10, 20, 15, 20, 21)]
     ['ON_TIME', 'ON_TIME', 'LATE', 'DUPLICATE', 'ON_TIME']
@@ -89,21 +76,7 @@ class StreamClock:
     def check(
         self, time: EventTime | None, values: Sequence[float], reset_after: int | None = CLOCK_RESET_AFTER
     ) -> Arrival:
-        """Classify a point, and advance the clock if it is accepted.
-
-        Parameters
-        ----------
-        time : int or float or None
-            Nanoseconds since 1970, or a number of the user's; None if the point has no time.
-        values : sequence of float
-            Its values, NaN where one is missing.
-        reset_after : int or None
-            Successive late points that reset the clock; None: it is never reset.
-
-        Returns
-        -------
-        Arrival
-        """
+        """Classify a point, and advance the clock if it is accepted; with `reset_after` None, it is never reset."""
         if time is None:
             return ON_TIME
         arrival = ON_TIME
@@ -124,15 +97,8 @@ class StreamClock:
 class ClockTable:
     """The clocks of many streams as arrays, one row per stream; grows as rows are used.
 
-    Times are integers (`NO_TIME`: missing) or floats (NaN: missing), values are of shape (n, width).
+    Times are integers (`NO_TIME`: missing) or floats (NaN: missing). With `reset_after` None, clocks are never reset.
 
-    Parameters
-    ----------
-    reset_after : int or None
-        Successive late points that reset a clock; None: clocks are never reset.
-
-    Examples
-    --------
     >>> clocks = ClockTable()
     >>> clocks.classify(np.array([0, 1, 0, 0]), np.array([5, 1, 4, 5]), np.array([[1.0], [2.0], [3.0], [1.0]]))
     array([0, 0, 2, 3], dtype=int8)
@@ -157,27 +123,7 @@ class ClockTable:
         return len(self._known)
 
     def classify(self, rows: Integers, times: npt.NDArray[Any], values: Vector) -> npt.NDArray[np.int8]:
-        """Classify points in the order in which they arrived, and advance the clocks.
-
-        Parameters
-        ----------
-        rows : array of int
-            The row of the stream of each point, not negative.
-        times : array of int64 or float64
-            The time of each point.
-        values : array of shape (n, width)
-            The values of each point.
-
-        Returns
-        -------
-        array of int8
-            The `Arrival` of each point.
-
-        Raises
-        ------
-        InvalidInputError
-            If times have been integers so far and are floats now, or the reverse.
-        """
+        """Return the `Arrival` of each point, in the order in which they arrived, and advance the clocks."""
         arrivals = np.zeros(len(rows), np.int8)
         order = np.flatnonzero(times != NO_TIME if times.dtype.kind == "i" else ~np.isnan(times))
         if len(order):
@@ -276,21 +222,11 @@ class ClockTable:
 
 
 class EventTimeFilter:
-    """Remove late and duplicate points from batches, by the times of each stream.
+    """Remove late and duplicate points from batches, by the times of each stream; with `late` "learn", none.
 
-    Batches without times, and those whose times have no order (strings), are returned as they are.
+    Batches without times, and those whose times have no order (strings), are returned as they are. When an eighth more
+    streams than `max_streams` have arrived, those silent for longest are forgotten.
 
-    Parameters
-    ----------
-    late : {"skip", "learn"}
-        "learn" accepts all points as they arrive.
-    max_streams : int, optional
-        Streams remembered: when an eighth more have arrived, those silent for longest are forgotten.
-    clock_reset_after : int or None
-        Successive late points that reset the clock of a stream; None: it is never reset.
-
-    Examples
-    --------
     >>> event_time_filter = EventTimeFilter()
     >>> batch, n_late, n_duplicates = event_time_filter.filter(Batch([1.0, 2.0, 3.0, 2.0], times=[10, 20, 15, 20]))
     >>> batch.values.ravel(), n_late, n_duplicates
@@ -298,7 +234,7 @@ class EventTimeFilter:
     """
 
     def __init__(
-        self, late: str = SKIP_LATE, max_streams: int | None = None, clock_reset_after: int | None = CLOCK_RESET_AFTER
+        self, late: str = SKIP_LATE, max_streams: int | None = None, clock_reset_after: int = CLOCK_RESET_AFTER
     ) -> None:
         if late not in LATE_POLICIES:
             raise InvalidInputError(f"late: must be one of {', '.join(LATE_POLICIES)}, got {late!r}.")

@@ -102,14 +102,9 @@ class MetricsServer(NamedTuple):
 
 
 def serve_metrics(address: str, collect: Callable[[], Iterable[Metric]]) -> MetricsServer:
-    """Serve metrics at http://host:port/metrics in a background thread.
+    """Serve metrics at http://host:port/metrics in a background thread; `collect` is called for each request.
 
-    Parameters
-    ----------
-    address : str
-        host:port, or a port of this machine only; 0.0.0.0:9464 is reachable from everywhere, port 0 is any free port.
-    collect : callable
-        Called for each request; returns the metrics.
+    0.0.0.0:9464 is reachable from everywhere, a port alone from this machine; port 0 is any free port.
     """
     prometheus = _import_prometheus()
     host, port = parse_host_port(address)

@@ -28,42 +28,18 @@ def warmup_points(learner: Detector | SRA) -> int:
 
 @dataclass(frozen=True)
 class MonitorPlan:
-    """The streams in the records of a source, and what learns them.
-
-    Attributes
-    ----------
-    schema : Schema
-        Columns of the records.
-    is_split : bool
-        Whether each column is a separate stream.
-    learner : Detector or SRA
-        Learner of one stream, without a point.
-    model : Detector, SRA or Fleet
-        A copy of the learner, or a fleet of it where there are several streams.
-    """
+    """The streams in the records of a source, and what learns them."""
 
     schema: Schema
-    is_split: bool
-    learner: Detector | SRA
-    model: Model
+    is_split: bool  # whether each column is a separate stream
+    learner: Detector | SRA  # of one stream, without a point
+    model: Model  # a copy of the learner, or a fleet of it where there are several streams
 
     @classmethod
     def from_schema(
         cls, schema: Schema, learner: Detector | SRA, *, joint: bool | None = None, max_keys: int | None = None
     ) -> MonitorPlan:
-        """Plan for some columns.
-
-        Parameters
-        ----------
-        schema : Schema
-            Columns of the records.
-        learner : Detector or SRA
-            Learner of one stream.
-        joint : bool, optional
-            Whether the columns of a record are one stream; by default, up to 8 columns are.
-        max_keys : int, optional
-            Streams kept in memory.
-        """
+        """Plan for some columns, at most `max_keys` streams of which are kept in memory."""
         is_split = should_split(len(schema.values), joint)
         if is_split or schema.key is not None:
             return cls(schema, is_split, learner, Fleet(learner, max_keys=max_keys))
@@ -95,10 +71,11 @@ class MonitorPlan:
         """Describe the inferred columns as pairs of a label and a description."""
         schema, n = self.schema, len(self.schema.values)
         mode = "" if n == 1 else ", each separately" if self.is_split else ", jointly"
-        pairs = [("watching", f"{join_names(schema.values)}{mode}")]
-        time = "not found" if schema.time is None else f"{schema.time} ({schema.time_kind})"
-        pairs.append(("time", time))
-        pairs.append(("key", "none: one stream" if schema.key is None else f"{schema.key}: one stream per key"))
+        pairs = [
+            ("watching", f"{join_names(schema.values)}{mode}"),
+            ("time", "not found" if schema.time is None else f"{schema.time} ({schema.time_kind})"),
+            ("key", "none: one stream" if schema.key is None else f"{schema.key}: one stream per key"),
+        ]
         if schema.ignored:
             reasons = [f"{name} ({reason})" for name, reason in schema.ignored.items()]
             pairs.append(("ignored", join_names(reasons, max_names=12)))

@@ -54,10 +54,7 @@ class BatchResult:
         return self.first_record + self.batch.record_index
 
     def point_columns(self, times_as_strings: bool = True) -> dict[str, Any]:
-        """Return the columns of the table of points, as lists and arrays.
-
-        Formatting times takes most of the time.
-        """
+        """Return the columns of the table of points, as lists and arrays. Formatting times takes most of the time."""
         batch, names = self.batch, self.batch.names or tuple(f"x{i}" for i in range(self.batch.values.shape[1]))
         columns: dict[str, Any] = {"record": self.record_indexes}
         if batch.times is not None:
@@ -154,9 +151,7 @@ def first_index(results: BatchResult, table: str) -> int:
 
 
 def to_plain_list(column: Any) -> list[Any]:
-    """Convert a column to Python values.
-
-    Numbers that JSON cannot represent become None.
+    """Convert a column to Python values, with None for numbers that JSON cannot represent.
 
     >>> to_plain_list(np.array([1.5, np.nan]))
     [1.5, None]

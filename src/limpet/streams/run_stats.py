@@ -20,29 +20,7 @@ COUNT_FIELDS = ("records", "points", "rejected", "anomalies", "late", "duplicate
 
 @dataclass
 class RunStats:
-    """Counts since the first start of the run.
-
-    Attributes
-    ----------
-    records : int
-        Lines, rows or messages read.
-    points : int
-        Points processed; with separate variables one per value.
-    rejected : int
-        Points that the threshold rejected.
-    anomalies : int
-        Points that are anomalies.
-    late, duplicates : int
-        Points skipped because they are older than the last one of their stream, or equal to it.
-    checkpoints : int
-        Checkpoints written.
-    alarms : Counter
-        Alarms by kind.
-    malformed : RejectLog
-        Malformed records and invalid points, by reason.
-    latest : list of dict
-        The records of the latest alarms.
-    """
+    """Counts since the first start of the run."""
 
     records: int = 0
     points: int = 0

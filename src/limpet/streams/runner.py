@@ -163,14 +163,14 @@ def _to_sink(sink: Any) -> BaseSink:
 
 
 class Runner:
-    """A run, which can be interrupted at any time and resumed.
+    """A run, which can be interrupted at any time and resumed, with the parameters of `run`.
 
     A checkpoint holds the state of the model, the position of the source and the offset of the sink. It is written
     after the sink has made its results durable, so that after a crash the sink is never behind the checkpoint: results
     after it are removed, the source is read again from there, and the same results follow, to the last bit.
 
-    The parameters are those of `run`. `run_id_fields` must not change between start and resume, such as the source;
-    `on_batch` is called with the results of each batch; `record` names an estimate to record in the traces.
+    `run_id_fields`, such as the source, must not change between start and resume; `record` names an estimate to record
+    in the traces.
     """
 
     def __init__(

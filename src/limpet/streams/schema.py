@@ -16,28 +16,13 @@ from limpet.streams.timestamps import ISO_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT,
 NO_COLUMN = "none"  # instead of a name: the records have no such column
 WORD_PATTERN = re.compile(r"[A-ZÄÖÜ]?[^\W\d_A-ZÄÖÜ]+|[A-ZÄÖÜ]+")  # of a name, of camelCase too
 TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "epoch", "when", "zeit", "zeitstempel", "datum", "t"}
-TIME_NAME_QUALIFIERS = {
-    "stamp",
-    "s",
-    "sec",
-    "seconds",
-    "ms",
-    "us",
-    "ns",
-    "min",
-    "h",
-    "utc",
-    "gmt",
-    "unix",
-    "local",
-    "iso",
-}
+TIME_QUALIFIERS = {"stamp", "s", "sec", "seconds", "ms", "us", "ns", "min", "h", "utc", "gmt", "unix", "local", "iso"}
 KEY_NAMES = {
     *("key", "sensor", "device", "machine", "host", "station", "series", "unit", "symbol", "ticker", "tag", "metric"),
     *("channel", "customer", "account", "meter", "asset", "pump", "engine", "node", "instance", "source", "stream"),
     "hostname",
 }
-KEY_NAME_QUALIFIERS = {"id", "uid", "uuid", "no", "nr", "number", "code", "name"}
+KEY_QUALIFIERS = {"id", "uid", "uuid", "no", "nr", "number", "code", "name"}
 COUNTER_NAMES = {"", "index", "row", "id", "n", "no", "nr", "#", "unnamed: 0", "line"}
 
 
@@ -52,33 +37,15 @@ class ColumnSpec:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of the records of a source.
-
-    Attributes
-    ----------
-    values : tuple of str
-        Columns of the values.
-    time : str or None
-        Column of the time.
-    time_kind : str or None
-        How times are given: as numbers, as ISO 8601 with or without a zone, as other text.
-    key : str or None
-        Column of the key.
-    ignored : dict
-        The other columns, each with the reason.
-    key_candidates : tuple of str
-        Columns that may be keys, without a key column.
-    format : dict
-        How the records are parsed, as far as it was inferred as well: the dialect of CSV.
-    """
+    """The columns of the records of a source."""
 
     values: tuple[str, ...]
     time: str | None = None
-    time_kind: str | None = None
+    time_kind: str | None = None  # numbers, ISO 8601 with or without a zone, or other text
     key: str | None = None
-    ignored: dict[str, str] = field(default_factory=dict)
+    ignored: dict[str, str] = field(default_factory=dict)  # the other columns, each with the reason
     key_candidates: tuple[str, ...] = ()
-    format: dict[str, Any] = field(default_factory=dict, compare=False)
+    format: dict[str, Any] = field(default_factory=dict, compare=False)  # how records are parsed: the dialect of CSV
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary that JSON can hold."""
@@ -106,24 +73,10 @@ class Schema:
 
 
 def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
-    """Infer the columns from a sample of records.
+    """Infer the columns from a sample of records: numbers, strings, None for missing values.
 
     Columns that occur in more than half of the records count, and each has the type of most of its values.
 
-    Parameters
-    ----------
-    sample : sequence of dict
-        Records: numbers, strings, None for missing values.
-    spec : ColumnSpec
-        Columns requested by the user.
-
-    Raises
-    ------
-    InvalidInputError
-        If a requested column is missing or not numeric, or if no column is numeric.
-
-    Examples
-    --------
     >>> rows = [{"when": "2024-05-01", "sensor": "a", "t": 20.5, "note": "x"}]
     >>> rows.append({"when": "2024-05-02", "sensor": "b", "t": 21, "note": ""})
     >>> schema = infer_schema(rows, ColumnSpec())
@@ -139,10 +92,8 @@ def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
             f"columns: {', '.join(map(repr, unknown))} not found. The columns are {join_names(list(seen))}."
         )
     names += [name for name in requested if name not in names]
-    values_by_name = {
-        name: _select_majority_type([record[name] for record in sample if record.get(name) is not None])
-        for name in names
-    }
+    present = {name: [record[name] for record in sample if record.get(name) is not None] for name in names}
+    values_by_name = {name: _select_majority_type(values) for name, values in present.items()}
     time = _find_time_column(values_by_name, spec)
     key = _find_key_column(values_by_name, spec, time)
     ignored: dict[str, str] = {}
@@ -170,10 +121,10 @@ def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
 
 def _select_majority_type(values: Sequence[Any]) -> list[Any]:
     """Return the values of the most frequent type: numbers, strings, or others."""
-    groups: dict[str, list[Any]] = {"numbers": [], "strings": [], "others": []}
-    for value in values:
-        groups["numbers" if is_number(value) else "strings" if isinstance(value, str) else "others"].append(value)
-    return max(groups.values(), key=len)
+    numbers = [value for value in values if is_number(value)]
+    strings = [value for value in values if isinstance(value, str)]
+    others = [value for value in values if not is_number(value) and not isinstance(value, str)]
+    return max(numbers, strings, others, key=len)
 
 
 def _find_time_column(values_by_name: dict[str, list[Any]], spec: ColumnSpec) -> str | None:
@@ -181,11 +132,8 @@ def _find_time_column(values_by_name: dict[str, list[Any]], spec: ColumnSpec) ->
         return None if spec.time == NO_COLUMN else spec.time
     candidates = [name for name in values_by_name if name not in (spec.columns or ()) and name != spec.key]
     ranks = {name: _rank_as_time(name, values_by_name[name]) for name in candidates}
-    return (
-        min(candidates, key=lambda name: ranks[name], default=None)
-        if min(ranks.values(), default=NOT_A_TIME_RANK) < NOT_A_TIME_RANK
-        else None
-    )
+    best = min(ranks, key=lambda name: ranks[name], default=None)
+    return best if best is not None and ranks[best] < NOT_A_TIME_RANK else None
 
 
 def is_time_name(name: str) -> bool:
@@ -195,7 +143,7 @@ def is_time_name(name: str) -> bool:
     [True, True, True, False, False]
     """
     words = split_words(name)
-    return bool(words & TIME_NAMES) and words <= TIME_NAMES | TIME_NAME_QUALIFIERS
+    return bool(words & TIME_NAMES) and words <= TIME_NAMES | TIME_QUALIFIERS
 
 
 def split_words(name: str) -> set[str]:
@@ -226,13 +174,10 @@ def _find_key_column(values_by_name: dict[str, list[Any]], spec: ColumnSpec, tim
         return None if spec.key == NO_COLUMN else spec.key
     for name, values in values_by_name.items():
         words = split_words(name)
-        named = len(words - KEY_NAME_QUALIFIERS) == 1 and words - KEY_NAME_QUALIFIERS <= KEY_NAMES
+        named = len(words - KEY_QUALIFIERS) == 1 and words - KEY_QUALIFIERS <= KEY_NAMES
         if name != time and name not in (spec.columns or ()) and named and values:
-            all_strings = all(isinstance(value, str) for value in values)
-            all_integers = bool(words & KEY_NAME_QUALIFIERS) and all(
-                type(value) is int for value in values
-            )  # sensor_id: 17
-            if all_strings or all_integers:
+            kinds = {type(value) for value in values}
+            if kinds == {str} or (kinds == {int} and words & KEY_QUALIFIERS):  # sensor_id: 17
                 return name
     return None
 
@@ -245,9 +190,8 @@ def _get_ignore_reason(name: str, values: Sequence[Any]) -> str | None:
         return "nested"
     if not is_number(values[0]):
         return "not numeric"
-    if _normalize_name(name) in COUNTER_NAMES and len(values) > 1 and _is_counter(values):
-        return "row number"
-    return None
+    is_counter = len(values) > 1 and all(after == before + 1 for before, after in pairwise(values))
+    return "row number" if is_counter and name.strip().lower() in COUNTER_NAMES else None
 
 
 def _suggest_keys(
@@ -261,17 +205,13 @@ def _suggest_keys(
         is_string_key = name in ignored and isinstance((values or [None])[0], str) and 1 < distinct <= len(values) / 4
         is_integer_key = (
             repeated
-            and name != time
+            and name not in (time, *(spec.columns or ()))
             and 1 < distinct <= len(values) / 2
             and all(type(value) is int for value in values)
         )
-        if is_string_key or (is_integer_key and name not in (spec.columns or ())):
+        if is_string_key or is_integer_key:
             suggested.append(name)
     return suggested
-
-
-def _normalize_name(name: str) -> str:
-    return name.strip().lower()
 
 
 def _is_evenly_spaced(values: Sequence[float]) -> bool:
@@ -285,7 +225,3 @@ def _is_increasing(values: Sequence[float]) -> bool:
     finite = [value for value in values if abs(value) < 1e300]
     falls = sum(after < before for before, after in pairwise(finite))
     return falls <= (len(finite) // 5 if len(finite) > 10 else 0)
-
-
-def _is_counter(values: Sequence[float]) -> bool:
-    return all(after == before + 1 for before, after in pairwise(values))

@@ -22,15 +22,7 @@ STATUS_INTERVAL_S = 1.0
 
 
 class StatusFile:
-    """Writes the status of a run, once per second.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of checkpoints.
-    source : str
-        The name of the source.
-    """
+    """Writes the status of a run beside its checkpoints, once per second."""
 
     def __init__(self, folder: Path, source: str) -> None:
         self.path, self.source = folder / STATUS_FILE_NAME, source

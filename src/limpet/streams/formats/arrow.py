@@ -51,10 +51,7 @@ def is_numeric_type(kind: Any) -> bool:
 
 
 def to_sample(column: Any, as_numbers: bool) -> list[Any]:
-    """Return some rows for `infer_schema`; with `as_numbers`, booleans are 1 and 0.
-
-    If all of them are null, the first is a placeholder of the type of the column.
-    """
+    """Return some rows for `infer_schema`: at least a placeholder of the type of the column."""
     values, placeholder = _convert_column(column, as_numbers)
     return values if any(value is not None for value in values) else [placeholder, *values[1:]]
 

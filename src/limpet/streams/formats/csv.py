@@ -54,11 +54,7 @@ SAFE_TIME_RANGE_NS = np.array(["1679", "2261"], "datetime64[ns]").view(np.int64)
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How a CSV file is written.
-
-    `names` are those of the columns, in the file if it `has_header`; `comments` counts the lines before the header that
-    begin with #.
-    """
+    """How a CSV file is written, with `comments` lines that begin with # before the header."""
 
     separator: str
     decimal: str

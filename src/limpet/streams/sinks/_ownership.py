@@ -64,10 +64,9 @@ class OwnerLockFile:
 
 
 class OwnedSink(BaseSink):
-    """Results in a file or folder that one run at a time can write to.
+    """Results in a file or folder that one run at a time can write to, from `truncate_to`, which locks it, to `close`.
 
-    The run holds a lock, from `truncate_to` to `close`; a run with checkpoints owns the results permanently, see
-    `OwnerLockFile`. A subclass has `_lock`, `_count` and `_truncate`.
+    A run with checkpoints owns the results permanently, see `OwnerLockFile`.
     """
 
     is_exclusive = True

@@ -22,10 +22,7 @@ TAIL_CHECKSUM_BYTES = 256  # before an offset
 
 
 class LinesFile(OwnedSink):
-    """A file that lines are appended to, or that they replace.
-
-    An offset holds the size of the file, a checksum of the last bytes, and the owner.
-    """
+    """A file that lines are appended to; an offset holds its size, a checksum of the last bytes, and the owner."""
 
     def __init__(self, path: str | os.PathLike[str], table: str = ALARMS_TABLE, *, overwrite: bool = False) -> None:
         super().__init__(Path(path), table)
@@ -60,10 +57,7 @@ class LinesFile(OwnedSink):
         raise NotImplementedError
 
     def flush(self) -> Any:
-        """Sync the file and return the offset.
-
-        If the file was moved, as by log rotation, continue in a new one.
-        """
+        """Sync the file and return the offset. If the file was moved, as by log rotation, continue in a new one."""
         if self._started and self._was_moved():
             self._reopen()
         size = self._file.tell()

@@ -28,22 +28,11 @@ FileStamp = list[Any]  # name, modification time and size
 
 
 class DirectorySource(BaseSource):
-    """The files of a directory, oldest first, each to its end.
+    """The files of a directory, oldest first, each to its end; `open_source` opens one.
 
     A file must be complete when it appears: write it under a name that starts with a dot or ends in .tmp or .part, and
     rename it. The columns are those of the first file. A file that cannot be read, or lacks a column, is skipped, and
     logged as an error. A file that replaces one that was read is read as well; a deleted file is forgotten.
-
-    Parameters
-    ----------
-    path : str or path
-        The directory.
-    open_source : callable
-        (path, spec) → source of a file.
-    spec : ColumnSpec, optional
-        Columns requested by the user.
-    follow : bool
-        Whether to wait for more files.
     """
 
     def __init__(

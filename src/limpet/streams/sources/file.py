@@ -44,22 +44,10 @@ FORMAT_BY_SUFFIX = {
 
 
 class FileSource(BaseSource):
-    """The lines of a file, from the first to the last; with `follow`, also those that are appended later.
+    """The lines of a file of CSV or JSON; with `follow`, also those that are appended later. A .gz is decompressed.
 
     A file that is replaced while it is followed, as logs are, is read to its end, then the new one from its beginning.
-
-    Parameters
-    ----------
-    path : str or path
-        A file of CSV, or of JSON, one record per line; .gz is decompressed.
-    spec : ColumnSpec, optional
-        Columns requested by the user.
-    input_format : {"csv", "json"}, optional
-        The format; by default inferred from the name or the first bytes.
-    follow : bool
-        Whether to wait for more lines at the end.
-    block_bytes : int
-        About the size of a batch.
+    A batch has about `block_bytes`.
     """
 
     def __init__(

@@ -32,21 +32,11 @@ READ_BUFFER_BYTES = 1 << 20  # per column
 
 
 class ParquetSource(BaseSource):
-    """The rows of a Parquet file. Only the required columns are read, one batch at a time.
+    """The rows of a Parquet file. Only the required columns are read, at most `batch_rows` rows at a time.
 
     Values are numbers of any width, and booleans on request; null is a missing value. The key is a column of strings or
-    integers, the time one of timestamps, dates, numbers or strings; rows without them are malformed.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    spec : ColumnSpec, optional
-        Columns requested by the user.
-    schema : Schema, optional
-        The columns; by default inferred from the types and the first rows.
-    batch_rows : int
-        Rows of a batch, at most.
+    integers, the time one of timestamps, dates, numbers or strings; rows without them are malformed. Without `schema`,
+    the columns are inferred from the types and the first rows.
     """
 
     def __init__(

@@ -30,18 +30,9 @@ SETTLE_TIMEOUT_S = 0.05  # without data until the first data are inspected
 
 
 class StdinSource(BaseSource):
-    """Lines piped in. They cannot be read again: a crash loses what arrived since the last checkpoint.
+    """Lines piped in, or those of the named pipe at `path`; with `follow`, also of later writers to the pipe.
 
-    Parameters
-    ----------
-    spec : ColumnSpec, optional
-        Columns requested by the user.
-    input_format : {"csv", "json"}, optional
-        The format; by default inferred from the first bytes.
-    path : str or path, optional
-        A named pipe (`mkfifo`) to read instead of standard input.
-    follow : bool
-        Whether to wait for another writer after the first one has closed the named pipe.
+    They cannot be read again: a crash loses what arrived since the last checkpoint.
     """
 
     def __init__(
