@@ -15,7 +15,7 @@ import limpet as lp
 from limpet.streams import BatchResult
 from limpet.streams.batch import MAX_KEPT_REJECTS
 from limpet.streams.formats.json import MAX_RECORD_BYTES, NO_TIME, NOT_A_RECORD, NOT_JSON, NOT_UTF8, RECORD_TOO_LONG
-from limpet.streams.run_stats import NO_VALUE, OUT_OF_RANGE
+from limpet.streams.results import NO_VALUE, OUT_OF_RANGE
 
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 

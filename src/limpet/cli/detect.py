@@ -29,12 +29,11 @@ from limpet.report.detection_text import DetectionReport, StreamReport, expected
 from limpet.report.html import GENERATOR, check_report
 from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.monitor_plan import MonitorPlan, warmup_points
-from limpet.streams.results import BatchResult
-from limpet.streams.run_stats import NO_VALUE, OUT_OF_RANGE, RunStats
+from limpet.streams.results import NO_VALUE, OUT_OF_RANGE, BatchResult, RunStats
 from limpet.streams.runner import Runner
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.sinks._ownership import OwnerLockFile
 from limpet.streams.sinks.base import MultiSink
+from limpet.streams.sinks.files import OwnerLockFile
 from limpet.streams.sources.base import BaseSource, ProbedSource
 from limpet.streams.uri import DATABASE_SUFFIXES, PARQUET_SUFFIXES, local_path, open_file_source, open_sink
 

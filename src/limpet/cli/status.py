@@ -14,7 +14,7 @@ from rich.text import Text
 
 from limpet._format import format_duration
 from limpet.cli.detect import make_alarm_table, print_rejects
-from limpet.streams.run_stats import RunStats
+from limpet.streams.results import RunStats
 from limpet.streams.status_file import read_status
 
 

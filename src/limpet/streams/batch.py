@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ class RejectLog:
     @property
     def total(self) -> int:
         """Number of malformed records."""
-        return sum(self.counts.values())
+        return self.counts.total()
 
     @property
     def remaining_capacity(self) -> int:
@@ -76,15 +76,12 @@ class RejectLog:
     def merge(self, others: RejectLog, first_record: int) -> None:
         """Add those of the next batch, whose first record has the index `first_record`."""
         self.counts.update(others.counts)
-        for reject in others.first[: self.remaining_capacity]:
-            self.first.append(replace(reject, index=first_record + reject.index))
+        new = others.first[: self.remaining_capacity]
+        self.first += [replace(reject, index=first_record + reject.index) for reject in new]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary that JSON can hold."""
-        return {
-            "counts": dict(self.counts),
-            "first": [[reject.reason, reject.index, reject.text] for reject in self.first],
-        }
+        return {"counts": dict(self.counts), "first": [list(astuple(reject)) for reject in self.first]}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RejectLog:

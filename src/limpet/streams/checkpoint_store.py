@@ -15,7 +15,7 @@ from limpet.fleet import Fleet, from_bytes
 from limpet.learners.base import Learner
 from limpet.learners.serialization import BytesLike, atomic_write, pack_container, unpack_container
 from limpet.streams.batch import Batch
-from limpet.streams.sinks._ownership import try_lock
+from limpet.streams.sinks.files import try_lock
 
 log = logging.getLogger("limpet.streams")
 RUN_FORMAT_VERSION = 2

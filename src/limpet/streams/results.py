@@ -1,10 +1,11 @@
-"""Results of a batch as two tables: one row per point, and one row per alarm."""
+"""Results of a batch as two tables, one row per point and one per alarm, and the counts of a run."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +15,13 @@ from limpet.detection.alarm import ALARM_FIELDS, Alarm
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
 from limpet.learners.results import AUTO_RESULT_FIELDS, Trace
-from limpet.streams.batch import Batch, Integers
+from limpet.streams.batch import Batch, Integers, RejectLog
 from limpet.streams.timestamps import format_times
 
 POINTS_TABLE, ALARMS_TABLE = "points", "alarms"
 ALARM_COLUMNS = ("record", *ALARM_FIELDS)
+NO_VALUE, OUT_OF_RANGE = "no value", "infinite, or beyond 1e150"
+MAX_LATEST_ALARMS = 5
 
 
 @dataclass(eq=False)
@@ -167,3 +170,66 @@ def to_plain_list(column: Any) -> list[Any]:
 def to_json_line(record: dict[str, Any]) -> str:
     """Serialize a record as one line of JSON."""
     return json.dumps(record, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass
+class RunStats:
+    """Counts since the first start of the run."""
+
+    records: int = 0  # lines, rows or messages read
+    points: int = 0  # processed; with separate variables one per value
+    rejected: int = 0  # by the threshold
+    anomalies: int = 0
+    late: int = 0  # skipped: older than the last point of their stream
+    duplicates: int = 0  # skipped: equal to the last point of their stream
+    checkpoints: int = 0
+    alarms: Counter[str] = field(default_factory=Counter)  # by kind
+    malformed: RejectLog = field(default_factory=RejectLog)  # records and invalid points, by reason
+    latest: list[dict[str, Any]] = field(default_factory=list)  # records of the latest alarms
+
+    @property
+    def n_alarms(self) -> int:
+        """Alarms of any kind."""
+        return self.alarms.total()
+
+    def record_read(self, batch: Batch, late: int, duplicates: int) -> None:
+        """Count the records of a batch."""
+        self.malformed.merge(batch.rejects, self.records)
+        self.records += batch.n_records
+        self.late += late
+        self.duplicates += duplicates
+
+    def record_processed(self, results: BatchResult) -> None:
+        """Count the results of a batch."""
+        trace = results.trace
+        self.points += len(trace)
+        self.rejected += int(np.count_nonzero(trace.rejected))
+        self.anomalies += int(np.count_nonzero(trace.anomaly))
+        for alarm in trace.alarms:
+            self.alarms[alarm.kind] += 1
+        if trace.alarms:
+            self.latest = [*self.latest, *results.alarm_records()[-MAX_LATEST_ALARMS:]][-MAX_LATEST_ALARMS:]
+        invalid = np.flatnonzero(trace.invalid)
+        if not len(invalid):
+            return
+        missing = np.asarray(np.isnan(results.batch.values[invalid]).all(axis=1))
+        if results.batch.variable_names is not None:  # a gap in one of several separate variables is no error
+            invalid, missing = invalid[~missing], missing[~missing]
+        n_shown = self.malformed.remaining_capacity
+        for index, is_missing in zip(invalid[:n_shown].tolist(), missing[:n_shown].tolist(), strict=True):
+            point = str(results.batch.values[index].tolist())
+            self.malformed.add(NO_VALUE if is_missing else OUT_OF_RANGE, int(results.record_indexes[index]), point)
+        n_missing = int(np.count_nonzero(missing[n_shown:]))
+        self.malformed.count(NO_VALUE, n_missing)
+        self.malformed.count(OUT_OF_RANGE, len(missing[n_shown:]) - n_missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as JSON can hold them."""
+        return {**vars(self), "alarms": dict(self.alarms), "malformed": self.malformed.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> RunStats:
+        """Restore the counts from `to_dict`; other entries are ignored."""
+        counts = {each.name: data[each.name] for each in fields(cls)}
+        counts |= {"alarms": Counter(data["alarms"]), "malformed": RejectLog.from_dict(data["malformed"])}
+        return cls(**counts)

@@ -32,8 +32,7 @@ from limpet.streams.checkpoint_store import (
     restore_model,
 )
 from limpet.streams.event_time import EventTimeFilter
-from limpet.streams.results import BatchResult
-from limpet.streams.run_stats import RunStats
+from limpet.streams.results import BatchResult, RunStats
 from limpet.streams.schema import Schema
 from limpet.streams.sinks.base import BaseSink, CallbackSink, MultiSink, close_all
 from limpet.streams.sources.base import BaseSource

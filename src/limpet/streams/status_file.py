@@ -6,12 +6,13 @@ import json
 import logging
 import os
 import time
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limpet.exceptions import InvalidInputError
 from limpet.streams.checkpoint_store import is_in_use
-from limpet.streams.run_stats import RateMeter, RunStats
+from limpet.streams.results import RunStats
 
 if TYPE_CHECKING:
     from limpet.streams.runner import Runner
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("limpet.streams")
 STATUS_FILE_NAME = "status.json"
 STATUS_INTERVAL_S = 1.0
+RATE_WINDOW_S = 10.0
 
 
 class StatusFile:
@@ -26,7 +28,8 @@ class StatusFile:
 
     def __init__(self, folder: Path, source: str) -> None:
         self.path, self.source = folder / STATUS_FILE_NAME, source
-        self._started_at, self._next_write, self._rate_meter = time.time(), 0.0, RateMeter()
+        self._started_at, self._next_write = time.time(), 0.0
+        self._points_at: deque[tuple[float, int]] = deque()  # in the last seconds
         self._has_warned = False
         self._write("waiting for the first record", RunStats(), None, None)
 
@@ -44,7 +47,7 @@ class StatusFile:
             "state": state,
             "started_at": self._started_at,
             "updated_at": time.time(),
-            "points_per_s": self._rate_meter.rate(stats.points),
+            "points_per_s": self._update_rate(stats.points),
             "lag": lag,
             "checkpointed_at": committed_at,
             **stats.to_dict(),
@@ -57,6 +60,15 @@ class StatusFile:
             if not self._has_warned:
                 log.warning("cannot write %s: %s", self.path, (error.strerror or str(error)).lower())
             self._has_warned = True
+
+    def _update_rate(self, points: int) -> float:
+        """Return the points per second over the last seconds."""
+        now = time.monotonic()
+        self._points_at.append((now, points))
+        while now - self._points_at[0][0] > RATE_WINDOW_S and len(self._points_at) > 2:
+            self._points_at.popleft()
+        since, before = self._points_at[0]
+        return (points - before) / (now - since) if now > since else 0.0
 
 
 def read_status(folder: Path) -> tuple[dict[str, Any], RunStats]:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.server.db.schema import META_TABLE, METADATA
-from limpet.streams.sinks._ownership import try_lock
+from limpet.streams.sinks.files import try_lock
 
 STORE_FORMAT = 2
 ADVISORY_LOCK_ID = 7_235_418_120_554_511  # of limpet in a PostgreSQL database

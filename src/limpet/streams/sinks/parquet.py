@@ -15,8 +15,8 @@ from limpet.learners.results import Trace
 from limpet.streams.batch import Batch
 from limpet.streams.formats.arrow import import_pyarrow, is_string_type, to_arrow_table
 from limpet.streams.results import BatchResult, check_table
-from limpet.streams.sinks._ownership import OwnedSink, check_owner, try_lock
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
+from limpet.streams.sinks.files import OwnedSink, check_owner, try_lock
 
 PART_NAME_PATTERN = re.compile(r"part-([0-9]{6,})\.parquet")
 TEMPORARY_SUFFIX = ".writing"  # of incomplete files

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from limpet._sqlite import transaction
 from limpet.exceptions import CheckpointError, InvalidInputError
@@ -20,8 +21,8 @@ from limpet.streams.results import (
     get_column_names,
     to_rows,
 )
-from limpet.streams.sinks._ownership import SinkOwner, check_folder, check_owner, check_unowned, make_owner
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
+from limpet.streams.sinks.files import SinkOwner, check_folder, check_owner, check_unowned
 
 ROW_NUMBER_COLUMN = "n"
 
@@ -110,7 +111,7 @@ class SqliteSink(BaseSink):
 
     def acquire(self) -> None:
         """Become the owner of what is appended from now on."""
-        name = make_owner(0).name
+        name = uuid4().hex[:12]
         with self._wrap_errors(), transaction(self._database):
             self._check_unchanged()
             for table, count in self._next.items():

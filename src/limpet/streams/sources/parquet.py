@@ -171,8 +171,7 @@ def _make_rejects(invalid: dict[str, Flags], rows: Any) -> RejectLog:
     rejects.counts += Counter()  # removes zeros
     for index, reason in sorted(rejected_rows)[:MAX_KEPT_REJECTS]:
         record = {name: to_python_values(rows.column(name).slice(index, 1))[0] for name in rows.schema.names}
-        rejects.add(reason, index, repr(record))
-        rejects.counts[reason] -= 1
+        rejects.keep(reason, index, repr(record))
     return rejects
 
 
