@@ -54,6 +54,16 @@ def reduce_buckets(reduction: str, values: Array, starts: Array, axis: int = -1)
     return np.where(known < 0, np.nan, np.take_along_axis(values, known, axis))
 
 
+def _column(name: str) -> Any:
+    """Return a property: the buckets in use of a column, those of all variables or of the rows."""
+
+    def get(summary: MinMaxSummary) -> Vector:
+        buckets = summary._columns[name][:, : len(summary)]
+        return buckets if name in PER_VARIABLE_COLUMNS else buckets[0]
+
+    return property(get)
+
+
 class MinMaxSummary:
     """A stream downsampled to buckets of equally many rows, of bounded size.
 
@@ -88,6 +98,27 @@ class MinMaxSummary:
     (10000, 4, 2500, (1, 2500))
     """
 
+    minimum: Vector = _column("minimum")
+    """(d, buckets): the smallest value that was not rejected; NaN if missing."""
+    maximum: Vector = _column("maximum")
+    """(d, buckets): the largest value that was not rejected; NaN if missing."""
+    rejected_minimum: Vector = _column("rejected_minimum")
+    """(d, buckets): the smallest rejected value; NaN if missing."""
+    rejected_maximum: Vector = _column("rejected_maximum")
+    """(d, buckets): the largest rejected value; NaN if missing."""
+    estimate: Vector = _column("estimate")
+    """(d, buckets): the last estimate; NaN if missing."""
+    score: Vector = _column("score")
+    """(buckets,): the largest score; NaN if missing."""
+    change_score: Vector = _column("change_score")
+    """(buckets,): the largest change score; NaN if missing."""
+    n_rejected: Vector = _column("n_rejected")
+    """(buckets,): the number of rejected rows."""
+    n_invalid: Vector = _column("n_invalid")
+    """(buckets,): the number of invalid rows."""
+    n_anomalies: Vector = _column("n_anomalies")
+    """(buckets,): the number of anomalous rows."""
+
     def __init__(self, names: tuple[str, ...], max_buckets: int = MAX_BUCKETS) -> None:
         if not names:
             raise InvalidInputError(f"names: must have at least one name, got {names!r}")
@@ -117,56 +148,6 @@ class MinMaxSummary:
     def times(self) -> Array | None:
         """The first time of each bucket; None without times."""
         return None if self._times is None else self._times[: len(self)]
-
-    @property
-    def minimum(self) -> Vector:
-        """(d, buckets): the smallest value that was not rejected; NaN if missing."""
-        return self._columns["minimum"][:, : len(self)]
-
-    @property
-    def maximum(self) -> Vector:
-        """(d, buckets): the largest value that was not rejected; NaN if missing."""
-        return self._columns["maximum"][:, : len(self)]
-
-    @property
-    def rejected_minimum(self) -> Vector:
-        """(d, buckets): the smallest rejected value; NaN if missing."""
-        return self._columns["rejected_minimum"][:, : len(self)]
-
-    @property
-    def rejected_maximum(self) -> Vector:
-        """(d, buckets): the largest rejected value; NaN if missing."""
-        return self._columns["rejected_maximum"][:, : len(self)]
-
-    @property
-    def estimate(self) -> Vector:
-        """(d, buckets): the last estimate; NaN if missing."""
-        return self._columns["estimate"][:, : len(self)]
-
-    @property
-    def score(self) -> Vector:
-        """(buckets,): the largest score; NaN if missing."""
-        return self._columns["score"][0, : len(self)]
-
-    @property
-    def change_score(self) -> Vector:
-        """(buckets,): the largest change score; NaN if missing."""
-        return self._columns["change_score"][0, : len(self)]
-
-    @property
-    def n_rejected(self) -> Vector:
-        """(buckets,): the number of rejected rows."""
-        return self._columns["n_rejected"][0, : len(self)]
-
-    @property
-    def n_invalid(self) -> Vector:
-        """(buckets,): the number of invalid rows."""
-        return self._columns["n_invalid"][0, : len(self)]
-
-    @property
-    def n_anomalies(self) -> Vector:
-        """(buckets,): the number of anomalous rows."""
-        return self._columns["n_anomalies"][0, : len(self)]
 
     def value_range(self, variable: int, max_buckets: int) -> tuple[Array, Vector, Vector]:
         """Return first rows, minimum and maximum of larger buckets."""
