@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -80,8 +81,8 @@ def open_source(
     InvalidInputError
         If the path does not exist or the scheme is unknown.
     """
-    spec = ColumnSpec(None if columns is None else _to_column_names(columns), key, time)
-    text = os.fspath(uri)
+    names = (columns,) if isinstance(columns, str) else columns
+    spec, text = ColumnSpec(None if names is None else tuple(names), key, time), os.fspath(uri)
     if text == "-":
         return StdinSource(spec, input_format=input_format)
     path = local_path(text)
@@ -89,12 +90,8 @@ def open_source(
         source: BaseSource = _load_factory(SOURCE_GROUP, text)(text, columns=spec, follow=follow is not False)
         return source
     if path.is_dir():
-        return DirectorySource(
-            path,
-            lambda file, file_spec: open_file_source(file, file_spec, input_format),
-            spec,
-            follow=follow is not False,
-        )
+        open_file = partial(open_file_source, input_format=input_format)
+        return DirectorySource(path, open_file, spec, follow=follow is not False)
     if path.is_fifo() or path.is_char_device():
         return StdinSource(spec, input_format=input_format, path=path, follow=bool(follow))
     if not path.exists():
@@ -141,7 +138,18 @@ def open_sink(uri: str, table: str = ALARMS_TABLE, *, overwrite: bool = False) -
     if path is None:
         sink: BaseSink = _load_factory(SINK_GROUP, uri)(uri, table=table)
         return sink
-    return _open_file_sink(path, table, overwrite, _get_scheme(uri) == "sqlite", uri.endswith("/"))
+    suffix = path.suffix.lower()
+    if _get_scheme(uri) == "sqlite" or suffix in DATABASE_SUFFIXES:
+        return SqliteSink(path, table, overwrite=overwrite)
+    if suffix in PARQUET_SUFFIXES:
+        from limpet.streams.sinks.parquet import ParquetFile, ParquetParts
+
+        return ParquetParts(path, table) if uri.endswith("/") or not overwrite else ParquetFile(path, table)
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        return JsonLinesFile(path, table, overwrite=overwrite)
+    if suffix == ".csv":
+        return CsvFile(path, table, overwrite=overwrite)
+    raise InvalidInputError(f"{path}: the suffix must be .jsonl, .csv, .parquet or .db, got {suffix!r}.")
 
 
 def local_path(uri: str) -> Path | None:
@@ -154,21 +162,6 @@ def local_path(uri: str) -> Path | None:
     if uri == "-" or scheme not in ("", "file", "sqlite"):
         return None
     return Path(uri.partition(":")[2].removeprefix("//") if scheme else uri)
-
-
-def _open_file_sink(path: Path, table: str, overwrite: bool, database: bool, is_directory: bool) -> BaseSink:
-    suffix = path.suffix.lower()
-    if database or suffix in DATABASE_SUFFIXES:
-        return SqliteSink(path, table, overwrite=overwrite)
-    if suffix in PARQUET_SUFFIXES:
-        from limpet.streams.sinks.parquet import ParquetFile, ParquetParts
-
-        return ParquetParts(path, table) if is_directory or not overwrite else ParquetFile(path, table)
-    if suffix in (".jsonl", ".ndjson", ".json"):
-        return JsonLinesFile(path, table, overwrite=overwrite)
-    if suffix == ".csv":
-        return CsvFile(path, table, overwrite=overwrite)
-    raise InvalidInputError(f"{path}: the suffix must be .jsonl, .csv, .parquet or .db, got {suffix!r}.")
 
 
 def _load_factory(group: str, uri: str) -> Any:
@@ -198,7 +191,3 @@ def _get_scheme(text: str) -> str:
     before, colon, after = text.partition(":")
     letters = re.sub(r"[+.-]", "", before) if after.startswith("//") else before
     return before.lower() if colon and len(before) > 1 and letters.isalnum() else ""
-
-
-def _to_column_names(columns: Any) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -15,32 +15,16 @@ from typing import IO, Any
 import numpy as np
 
 from limpet.exceptions import InvalidInputError
+from limpet.streams import formats
 from limpet.streams.batch import Batch, position_field
-from limpet.streams.formats import (
-    CSV_FORMAT,
-    HEAD_BYTES,
-    JSON_FORMAT,
-    READ_BLOCK_BYTES,
-    LinesReader,
-    has_full_line,
-    is_text,
-    iter_line_blocks,
-    reader_from_schema,
-    sniff_reader,
-)
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sources.base import BaseSource
 
 log = logging.getLogger("limpet.streams")
 HEAD_CHECKSUM_BYTES = 1024  # that identify a file
 POLL_INTERVAL_S = 0.2  # between checks for more data
-FORMAT_BY_SUFFIX = {
-    ".csv": CSV_FORMAT,
-    ".tsv": CSV_FORMAT,
-    ".jsonl": JSON_FORMAT,
-    ".ndjson": JSON_FORMAT,
-    ".json": JSON_FORMAT,
-}
+CSV_SUFFIXES, JSON_SUFFIXES = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")
+FORMAT_BY_SUFFIX = dict.fromkeys(CSV_SUFFIXES, formats.CSV_FORMAT) | dict.fromkeys(JSON_SUFFIXES, formats.JSON_FORMAT)
 
 
 class FileSource(BaseSource):
@@ -57,7 +41,7 @@ class FileSource(BaseSource):
         *,
         input_format: str | None = None,
         follow: bool = False,
-        block_bytes: int = READ_BLOCK_BYTES,
+        block_bytes: int = formats.READ_BLOCK_BYTES,
     ) -> None:
         self.path, self.spec, self.follow, self.block_bytes = Path(path), spec or ColumnSpec(), follow, block_bytes
         self.is_gzip = self.path.suffix.lower() == ".gz"
@@ -65,7 +49,7 @@ class FileSource(BaseSource):
         self.input_format = input_format or FORMAT_BY_SUFFIX.get(plain.suffix.lower())
         if self.is_gzip and follow:
             raise InvalidInputError(f"{self.path} is compressed and cannot be followed. Read it once.")
-        self._reader: LinesReader | None = None
+        self._reader: formats.LinesReader | None = None
 
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Yield the batches after a position {"offset": …, "head": …}."""
@@ -73,7 +57,7 @@ class FileSource(BaseSource):
         if position is not None:
             position_field(position, "head", list)
             position_field(position, "offset", int)
-            self._reader = None if self.schema is None else reader_from_schema(self.schema, self.spec)
+            self._reader = None if self.schema is None else formats.reader_from_schema(self.schema, self.spec)
         while True:
             with self._open() as file:
                 offset = None if position is None else self._resume(file, position)
@@ -99,24 +83,24 @@ class FileSource(BaseSource):
 
     def _start(self, file: IO[bytes]) -> Generator[Batch, None, int | None]:
         """Infer format and columns; return the offset of the first record, None if the file was replaced before."""
-        head = self._read_bytes(file, HEAD_BYTES)
-        while self.follow and not has_full_line(head, self.input_format):
+        head = self._read_bytes(file, formats.HEAD_BYTES)
+        while self.follow and not formats.has_full_line(head, self.input_format):
             position = None if self._reader is None else {"offset": 0, "head": [0, 0]}
             yield Batch(np.zeros((0, 1)), position, schema=self.schema)
             time.sleep(POLL_INTERVAL_S)
             if self._was_replaced(file):
                 return None
-            head += self._read_bytes(file, HEAD_BYTES - len(head))
+            head += self._read_bytes(file, formats.HEAD_BYTES - len(head))
         if not head.strip():
             raise InvalidInputError(f"{self.path} is empty.")
-        if not is_text(head):
+        if not formats.is_text(head):
             raise InvalidInputError(
                 f"{self.path} is not a text file. CSV or JSON in UTF-8, one record per line, can be read."
             )
-        if self.follow or len(head) == HEAD_BYTES:  # the last line may be incomplete
+        if self.follow or len(head) == formats.HEAD_BYTES:  # the last line may be incomplete
             head = head[: head.rfind(b"\n") + 1] or head
         try:
-            self._reader, start = sniff_reader(head, self.spec, self.input_format, self._reader)
+            self._reader, start = formats.sniff_reader(head, self.spec, self.input_format, self._reader)
         except InvalidInputError as error:
             raise InvalidInputError(f"{self.path}: {error}") from None
         self.schema = self._reader.schema
@@ -140,7 +124,7 @@ class FileSource(BaseSource):
             head = file.read(HEAD_CHECKSUM_BYTES)
             file.seek(offset)
         size = 0 if self.is_gzip else os.fstat(file.fileno()).st_size
-        for block in iter_line_blocks(
+        for block in formats.iter_line_blocks(
             lambda n: self._read_more(file, n), offset, lambda: not self._was_emptied(file), self.block_bytes
         ):
             assert self._reader is not None

@@ -12,16 +12,8 @@ import numpy as np
 
 from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.streams.batch import MAX_KEPT_REJECTS, Batch, RejectLog, position_field
-from limpet.streams.formats.arrow import (
-    Flags,
-    import_pyarrow,
-    is_string_type,
-    to_float64,
-    to_keys,
-    to_python_values,
-    to_sample,
-    to_times,
-)
+from limpet.streams.formats import arrow
+from limpet.streams.formats.arrow import import_pyarrow
 from limpet.streams.formats.json import NO_KEY, NO_TIME, SCHEMA_SAMPLE_RECORDS
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
 from limpet.streams.sources.base import BaseSource
@@ -66,11 +58,10 @@ class ParquetSource(BaseSource):
         if position is not None and position_field(position, "file", list) != self._fingerprint:
             raise CheckpointError(f"{self.path} was replaced since the checkpoint. Use another --checkpoint folder.")
         self._check_columns(schema, row)
-        string_columns = [schema.key] if schema.key and is_string_type(self._types.field(schema.key).type) else []
+        string_columns = [schema.key] if schema.key and arrow.is_string_type(self._types.field(schema.key).type) else []
         with self._open(string_columns) as file:
-            groups, skip = _select_row_groups(
-                row, [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-            )
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            groups, skip = _select_row_groups(row, sizes)
             required = list(schema.required_columns)
             batches = file.iter_batches(self.batch_rows, row_groups=groups, columns=required) if groups else iter(())
             while (rows := self._next_rows(batches, row)) is not None:
@@ -118,7 +109,7 @@ class ParquetSource(BaseSource):
         if rows is None:
             rows = import_pyarrow().RecordBatch.from_pylist([{}], self._types)
         columns = {
-            name: to_sample(column, as_numbers=name in (spec.columns or ()))
+            name: arrow.to_sample(column, as_numbers=name in (spec.columns or ()))
             for name, column in zip(self._types.names, rows.columns, strict=True)
         }
         return [{name: values[i] for name, values in columns.items()} for i in range(len(rows))]
@@ -137,13 +128,13 @@ class ParquetSource(BaseSource):
         n = len(rows)
         values = np.empty((n, len(schema.values)))
         for i, name in enumerate(schema.values):
-            values[:, i] = to_float64(rows.column(name))
-        keys = None if schema.key is None else to_keys(rows.column(schema.key))
+            values[:, i] = arrow.to_float64(rows.column(name))
+        keys = None if schema.key is None else arrow.to_keys(rows.column(schema.key))
         times, invalid = None, {}
         if keys is not None and keys.codes is not None:
             invalid[NO_KEY] = keys.codes < 0
         if schema.time is not None and schema.time_kind is not None:
-            times, invalid[NO_TIME] = to_times(rows.column(schema.time), schema.time_kind)
+            times, invalid[NO_TIME] = arrow.to_times(rows.column(schema.time), schema.time_kind)
         batch = Batch(
             values,
             {"row": end, "file": self._fingerprint},
@@ -158,10 +149,10 @@ class ParquetSource(BaseSource):
         return batch if not batch.rejects.total else batch.filter(~np.logical_or.reduce(list(invalid.values())))
 
 
-def _make_rejects(invalid: dict[str, Flags], rows: Any) -> RejectLog:
+def _make_rejects(invalid: dict[str, arrow.Flags], rows: Any) -> RejectLog:
     """Count the malformed rows, each for its first reason, and keep the first few."""
     rejects = RejectLog()
-    seen: Flags = np.zeros(len(rows), np.bool_)
+    seen: arrow.Flags = np.zeros(len(rows), np.bool_)
     rejected_rows: list[tuple[int, str]] = []
     for reason, flags in invalid.items():
         indexes = np.flatnonzero(flags & ~seen)
@@ -170,7 +161,7 @@ def _make_rejects(invalid: dict[str, Flags], rows: Any) -> RejectLog:
         rejected_rows += [(index, reason) for index in indexes[:MAX_KEPT_REJECTS].tolist()]
     rejects.counts += Counter()  # removes zeros
     for index, reason in sorted(rejected_rows)[:MAX_KEPT_REJECTS]:
-        record = {name: to_python_values(rows.column(name).slice(index, 1))[0] for name in rows.schema.names}
+        record = {name: arrow.to_python_values(rows.column(name).slice(index, 1))[0] for name in rows.schema.names}
         rejects.keep(reason, index, repr(record))
     return rejects
 

@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 
 from limpet.exceptions import InvalidInputError
+from limpet.streams import formats
 from limpet.streams.batch import Batch
-from limpet.streams.formats import (
-    HEAD_BYTES,
-    LinesReader,
-    has_full_line,
-    iter_line_blocks,
-    reader_from_schema,
-    sniff_reader,
-)
 from limpet.streams.formats.csv import CsvReader
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sources.base import BaseSource
@@ -44,7 +37,7 @@ class StdinSource(BaseSource):
         follow: bool = False,
     ) -> None:
         self.spec, self.input_format, self.path, self.follow = spec or ColumnSpec(), input_format, path, follow
-        self._reader: LinesReader | None = None
+        self._reader: formats.LinesReader | None = None
 
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Yield the batches that arrive. All positions are {}: a pipe cannot be read again."""
@@ -58,21 +51,21 @@ class StdinSource(BaseSource):
     def _read_batches(self, pipe: int, position: Any) -> Iterator[Batch]:
         self._reader = None
         if position is not None and self.schema is not None:
-            self._reader = reader_from_schema(self.schema, self.spec)
+            self._reader = formats.reader_from_schema(self.schema, self.spec)
         head, deadline = b"", None
-        while len(head) < HEAD_BYTES and (deadline is None or time.monotonic() < deadline):
-            piece = _read(pipe, HEAD_BYTES, POLL_TIMEOUT_S if deadline is None else SETTLE_TIMEOUT_S)
+        while len(head) < formats.HEAD_BYTES and (deadline is None or time.monotonic() < deadline):
+            piece = _read(pipe, formats.HEAD_BYTES, POLL_TIMEOUT_S if deadline is None else SETTLE_TIMEOUT_S)
             if piece == b"" or (piece is None and deadline is not None):
                 break
             head += piece or b""
             if deadline is None:
                 yield Batch(np.zeros((0, 1)), position, schema=self.schema)
-                if b"\n" in head if self._reader is not None else has_full_line(head, self.input_format):
+                if b"\n" in head if self._reader is not None else formats.has_full_line(head, self.input_format):
                     deadline = time.monotonic() + POLL_TIMEOUT_S
         start = self._start(head)
         pieces = iter([head[start:]] if head[start:] else [])
         assert self._reader is not None
-        for block in iter_line_blocks(lambda n: next(pieces, None) or _read(pipe, n, POLL_TIMEOUT_S), 0):
+        for block in formats.iter_line_blocks(lambda n: next(pieces, None) or _read(pipe, n, POLL_TIMEOUT_S), 0):
             batch = block.make_batch(self._reader, {})
             self.schema = batch.schema
             yield batch
@@ -85,7 +78,7 @@ class StdinSource(BaseSource):
         if not head.strip():
             raise InvalidInputError(f"{self.path or 'standard input'} is empty.")
         complete_lines = head[: head.rfind(b"\n") + 1] or head
-        self._reader, start = sniff_reader(complete_lines, self.spec, self.input_format)
+        self._reader, start = formats.sniff_reader(complete_lines, self.spec, self.input_format)
         self.schema = self._reader.schema
         return start
 
