@@ -35,7 +35,7 @@ class BrokerSource(BaseSource):
     there are enough, or for a second.
     """
 
-    def __init__(self, spec: ColumnSpec, follow: bool, batch_size: int) -> None:
+    def __init__(self, spec: ColumnSpec, follow: bool, batch_size: int = MAX_BATCH_MESSAGES) -> None:
         self._spec, self._follow, self._batch_size = spec, follow, batch_size
         self._connection: Any = None
 
@@ -49,26 +49,23 @@ class BrokerSource(BaseSource):
         schema = self.schema if resumed else None
         self._reader, self._decoded_position = JsonReader(self._spec, schema), position
         self._by_subject = (self._spec.key if schema is None else schema.key) in SUBJECT_COLUMNS
-        self._payloads: list[bytes] = []  # buffered, with their subjects
-        self._subjects: list[str] = []
+        self._buffered: list[Message] = []
 
-    def _make_batch(
-        self, payloads: list[bytes], subjects: list[str], position: dict[str, Any], lag: int | None, *, last: bool
-    ) -> Batch:
+    def _make_batch(self, messages: list[Message], position: dict[str, Any], lag: int | None, *, last: bool) -> Batch:
         """Decode messages, after which the source is at `position`; `last` means that no message follows."""
         if self._reader.schema is None:
-            if not self._payloads:
+            if not self._buffered:
                 self._first_arrival = time.monotonic()
-            self._payloads += payloads
-            self._subjects += subjects
+            self._buffered += messages
             is_waiting = time.monotonic() - self._first_arrival < SCHEMA_WAIT_S
-            if len(self._payloads) < SCHEMA_SAMPLE_RECORDS and is_waiting and not last:
+            if len(self._buffered) < SCHEMA_SAMPLE_RECORDS and is_waiting and not last:
                 self.schema = None
                 return Batch(np.zeros((0, 1)), self._decoded_position, lag=lag)
-            payloads, subjects, self._payloads, self._subjects = self._payloads, self._subjects, [], []
+            messages, self._buffered = self._buffered, []
         self._decoded_position = position
-        if payloads:
-            batch = self._reader.make_batch(payloads, position, subjects if self._by_subject else None)
+        if messages:
+            subjects = [message.subject for message in messages] if self._by_subject else None
+            batch = self._reader.make_batch([message.payload for message in messages], position, subjects)
             batch.lag = lag
         else:
             batch = Batch(np.zeros((0, 1)), position, schema=self._reader.schema, lag=lag)
@@ -79,8 +76,9 @@ class BrokerSource(BaseSource):
 class BrokerSink(BaseSink):
     """A sink of messages, which are numbered in the run; the offset has the number of messages sent."""
 
-    def __init__(self, name: str, table: str, timeout: float) -> None:
-        self.name, self._table, self.timeout = name, check_table(table), timeout
+    def __init__(self, name: str, table: str, timeout: float = float("inf")) -> None:
+        self.name, self._table = name, check_table(table)
+        self.timeout = timeout  # seconds to wait for a lost broker
         self._connection: Any = None
         self._n_sent = 0
 

@@ -12,7 +12,7 @@ from typing import Any
 from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch, check_same_position_field, position_field
-from limpet.streams.brokers.base import ANY_COLUMNS, MAX_BATCH_MESSAGES, POLL_TIMEOUT_S, BrokerSink, BrokerSource, log
+from limpet.streams.brokers.base import ANY_COLUMNS, POLL_TIMEOUT_S, BrokerSink, BrokerSource, Message, log
 from limpet.streams.brokers.url import format_host_port, parse_broker_url
 from limpet.streams.results import BatchResult
 from limpet.streams.schema import ColumnSpec
@@ -41,10 +41,9 @@ class KafkaSource(BrokerSource):
         *,
         group: str | None = None,
         follow: bool = True,
-        batch_size: int = MAX_BATCH_MESSAGES,
         options: dict[str, str] | None = None,
     ) -> None:
-        super().__init__(spec, follow, batch_size)
+        super().__init__(spec, follow)
         self._servers, self._topic, self._group = servers, topic, group
         self._options = check_options(options)
 
@@ -70,21 +69,20 @@ class KafkaSource(BrokerSource):
         self._start_decoding(position is not None, partitions.to_position())
         last = False
         while not last:
-            messages = [] if not self._follow and partitions.all_read else self._poll_messages(consumer)
-            monitor.raise_if_fatal()
-            payloads = [message.value() or b"" for message in messages if partitions.accept(message, self._follow)]
-            if payloads:
+            polled = []
+            if self._follow or not partitions.all_read:
+                first = consumer.poll(POLL_TIMEOUT_S)  # those that have arrived, rather than wait for a full batch
+                polled = [] if first is None else [first, *consumer.consume(self._batch_size - 1, 0)]
+            if monitor.failure is not None:
+                raise monitor.failure
+            records = [message for message in polled if partitions.accept(message, self._follow)]
+            messages = [Message(record.offset(), self._topic, record.value() or b"") for record in records]
+            if messages:
                 monitor.on_message()
             last = not self._follow and partitions.all_read
-            subjects = [self._topic] * len(payloads)
-            yield self._make_batch(payloads, subjects, partitions.to_position(), partitions.get_lag(), last=last)
+            yield self._make_batch(messages, partitions.to_position(), partitions.get_lag(), last=last)
             if self._follow:
                 partitions.refresh()
-
-    def _poll_messages(self, consumer: Any) -> list[Any]:
-        """Wait for one message, and return it with those that have arrived, rather than wait for a full batch."""
-        first = consumer.poll(POLL_TIMEOUT_S)
-        return [] if first is None else [first, *consumer.consume(self._batch_size - 1, 0)]
 
     def commit(self, position: Any) -> None:
         """Commit the offsets to the consumer group, if one was given."""
@@ -99,7 +97,7 @@ class KafkaSource(BrokerSource):
             log.info("%s: offsets were not committed: %s", self._servers, describe_error(error))
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, which cannot be used again."""
         super().close()
         self._connection = None
 
@@ -109,20 +107,13 @@ class KafkaSink(BrokerSink):
 
     Within a run the producer is idempotent. Exactly-once across a crash would need a transaction over messages and
     checkpoint, and the checkpoint is not in Kafka. Readers can drop duplicates by "id". The key of a message is the key
-    of its stream. `timeout` is in seconds, for lost brokers; a message not accepted within `message.timeout.ms` of
-    librdkafka (5 min) is an error in any case.
+    of its stream. A message not accepted within `message.timeout.ms` of librdkafka (5 min) is an error.
     """
 
     def __init__(
-        self,
-        servers: str,
-        topic: str,
-        table: str = "alarms",
-        *,
-        options: dict[str, str] | None = None,
-        timeout: float = float("inf"),
+        self, servers: str, topic: str, table: str = "alarms", *, options: dict[str, str] | None = None
     ) -> None:
-        super().__init__(f"{table} to kafka://{servers}/{topic}", table, timeout)
+        super().__init__(f"{table} to kafka://{servers}/{topic}", table)
         self._servers, self._topic, self._options = servers, topic, check_options(options)
         self._failure: Exception | None = None
 
@@ -348,8 +339,3 @@ class ErrorMonitor:
         if self._lost:
             self._lost = False
             log.info("%s: reconnected", self._servers)
-
-    def raise_if_fatal(self) -> None:
-        """Raise a fatal error."""
-        if self.failure is not None:
-            raise self.failure

@@ -20,7 +20,6 @@ from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch, position_field
 from limpet.streams.brokers.base import (
     ANY_COLUMNS,
-    MAX_BATCH_MESSAGES,
     BrokerSink,
     BrokerSource,
     Message,
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PORTS = {"mqtt": 1883, "mqtts": 8883}
 REPLY_TIMEOUT_S = 4.0
-SESSION_EXPIRY_S = 7 * 24 * 3600  # that the broker stores the session of a client that is not connected
+SESSION_EXPIRY_S = 7 * 24 * 3600  # that the broker stores the session of a source that is not connected
+SINK_SESSION_EXPIRY_S = 300
 SHORT_LIVED_THRESHOLD_S = 5.0  # that a short-lived connection lasts at most
 SESSION_TAKEN_OVER_CODE = 142  # another client has connected with the same id
 RECEIVE_MAXIMUM_MESSAGES = 65_535  # unacknowledged; the maximum of MQTT
@@ -49,12 +49,11 @@ STALL_THRESHOLD_MESSAGES = 8  # unacknowledged messages after which some brokers
 
 
 class MqttSource(BrokerSource):
-    """The messages of a topic filter, each at least once: they are acknowledged when they are committed.
+    """The messages of a topic filter, which can have wildcards, each at least once: a commit acknowledges them.
 
-    The broker does not store messages of QoS 0: they are lost while the source is not connected. `address` is
-    mqtt://host:port or mqtts://host:port, with a login if the broker needs one. The topic filter can have the wildcards
-    + and #. `client_id` identifies the session, and must be unique; by default it is derived from the name of the
-    machine and the topic. A source that does not follow ends after one second without a message.
+    The broker does not store messages of QoS 0: they are lost while the source is not connected. `address` is a URL
+    without a topic. `client_id` identifies the session, and must be unique; by default it is derived from the name of
+    the machine and the topic. A source that does not follow ends after one second without a message.
     """
 
     def __init__(
@@ -65,9 +64,8 @@ class MqttSource(BrokerSource):
         *,
         client_id: str | None = None,
         follow: bool = True,
-        batch_size: int = MAX_BATCH_MESSAGES,
     ) -> None:
-        super().__init__(spec, follow, batch_size)
+        super().__init__(spec, follow)
         self._address, self._topic = _parse_address(address), _check_topic(topic, wildcards=True)
         self._client_id = client_id or _make_client_id(self._address, topic)
 
@@ -80,13 +78,13 @@ class MqttSource(BrokerSource):
         self._start_decoding(position is not None, {"messages": last_number})
         silent_s = 0.0
         while self._follow or silent_s < QUIET_PERIOD_S:
-            received, waited_s = session.take(self._batch_size)
-            silent_s = 0.0 if received else silent_s + waited_s
+            started = time.monotonic()
+            received = session.take(self._batch_size)
+            silent_s = 0.0 if received else silent_s + time.monotonic() - started
             if received:
                 last_number = received[-1].number
             last = not self._follow and silent_s >= QUIET_PERIOD_S
-            payloads, topics = [message.payload for message in received], [message.subject for message in received]
-            batch = self._make_batch(payloads, topics, {"messages": last_number}, session.n_waiting, last=last)
+            batch = self._make_batch(received, {"messages": last_number}, len(session.queue), last=last)
             n_unacknowledged = session.n_unacknowledged
             batch.urgent = n_unacknowledged >= RECEIVE_MAXIMUM_MESSAGES // 2 or (
                 not received and n_unacknowledged >= STALL_THRESHOLD_MESSAGES
@@ -102,19 +100,15 @@ class MqttSource(BrokerSource):
 class MqttSink(BrokerSink):
     """Alarms or points as messages of a topic, at least once: after a crash some are sent again.
 
-    MQTT has no way to read what was sent before a crash. Subscribers can drop duplicates by "id". `timeout` is the time
-    in seconds to wait for a lost broker.
+    MQTT has no way to read what was sent before a crash. Subscribers can drop duplicates by "id".
     """
 
-    def __init__(
-        self, address: str | BrokerURL, topic: str, table: str = "alarms", *, timeout: float = float("inf")
-    ) -> None:
-        address = _parse_address(address)
-        super().__init__(f"{table} to {address}/{topic}", table, timeout)
-        self._address, self._topic = address, _check_topic(topic, wildcards=False)
+    def __init__(self, address: str | BrokerURL, topic: str, table: str = "alarms") -> None:
+        self._address, self._topic = _parse_address(address), _check_topic(topic, wildcards=False)
+        super().__init__(f"{table} to {self._address}/{topic}", table)
 
     def _connect(self, offset: dict[str, Any]) -> MqttPublisher:
-        publisher = MqttPublisher(self._address, f"limpet-{uuid4().hex[:14]}", expiry=300)
+        publisher = MqttPublisher(self._address)
         publisher.open(3)  # a new session first, the same one after reconnecting
         return publisher
 
@@ -128,11 +122,9 @@ class MqttSink(BrokerSink):
 
 
 class MqttConnection:
-    """A connection that paho keeps up in a thread. Subclasses add callbacks to `client`."""
+    """A connection that paho keeps up in a thread; the broker stores its session for `expiry_s` after a disconnect."""
 
-    def __init__(
-        self, address: BrokerURL, client_id: str, *, expiry: int, receive_maximum: int | None = None, **settings: Any
-    ):
+    def __init__(self, address: BrokerURL, client_id: str, expiry_s: int):
         with optional_import("MQTT", "mqtt"):
             import paho.mqtt.client as mqtt
             from paho.mqtt.enums import CallbackAPIVersion
@@ -145,12 +137,8 @@ class MqttConnection:
         self._lost = False
         self._since, self._short_lived = 0.0, 0
         self._properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-        self._properties.SessionExpiryInterval = expiry
-        if receive_maximum is not None:
-            self._properties.ReceiveMaximum = receive_maximum
-        self.client: Client = mqtt.Client(
-            CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5, **settings
-        )
+        self._properties.SessionExpiryInterval = expiry_s
+        self.client: Client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5)
         self.client.connect_timeout = REPLY_TIMEOUT_S
         self.client.reconnect_delay_set(1, 5)
         if address.user is not None:
@@ -228,8 +216,8 @@ class MqttConnection:
 class MqttPublisher(MqttConnection):
     """The connection of a sink."""
 
-    def __init__(self, address: BrokerURL, client_id: str, *, expiry: int) -> None:
-        super().__init__(address, client_id, expiry=expiry)
+    def __init__(self, address: BrokerURL) -> None:
+        super().__init__(address, f"limpet-{uuid4().hex[:14]}", SINK_SESSION_EXPIRY_S)
         self.unconfirmed = PendingPublishes(self.label)
         self.client.on_publish = self._on_publish
 
@@ -262,11 +250,11 @@ class MqttSession(MqttConnection):
     """
 
     def __init__(self, address: BrokerURL, client_id: str, topic: str, number: int) -> None:
-        super().__init__(
-            address, client_id, expiry=SESSION_EXPIRY_S, receive_maximum=RECEIVE_MAXIMUM_MESSAGES, manual_ack=True
-        )
+        super().__init__(address, client_id, SESSION_EXPIRY_S)
+        self._properties.ReceiveMaximum = RECEIVE_MAXIMUM_MESSAGES
+        self.client.manual_ack_set(True)
         self._topic, self._number = topic, number
-        self._queue = MessageQueue()
+        self.queue = MessageQueue()
         self._lock = threading.Lock()
         self._pending: dict[int, PendingAck] = {}  # by number of the message
         self._number_by_mid: dict[int, int] = {}
@@ -277,23 +265,17 @@ class MqttSession(MqttConnection):
         self.client.on_message = self._on_message
         self.client.on_subscribe = self._on_subscribe
 
-    def take(self, max_messages: int) -> tuple[list[Message], float]:
-        """Return messages, and the seconds waited for them."""
-        started = time.monotonic()
-        messages = self._queue.take(max_messages)
+    def take(self, max_messages: int) -> list[Message]:
+        """Return messages; wait for a moment if there are none."""
+        messages = self.queue.take(max_messages)
         if not messages and self.failure is not None:
             raise self.failure
-        return messages, time.monotonic() - started
-
-    @property
-    def n_waiting(self) -> int:
-        """Messages not returned yet."""
-        return len(self._queue)
+        return messages
 
     @property
     def n_unacknowledged(self) -> int:
         """Messages returned and not acknowledged."""
-        return len(self._pending) - len(self._queue)
+        return len(self._pending) - len(self.queue)
 
     def acknowledge(self, number: int) -> None:
         """Acknowledge the messages up to a number."""
@@ -324,7 +306,7 @@ class MqttSession(MqttConnection):
 
     def on_failure(self) -> None:
         """Wake the waiting reader."""
-        self._queue.wake()
+        self.queue.wake()
 
     def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: Any, properties: Any) -> None:
         if any(reason.is_failure for reason in reasons):
@@ -335,28 +317,30 @@ class MqttSession(MqttConnection):
     def _on_message(self, client: Any, userdata: Any, message: MQTTMessage) -> None:
         payload = bytes(message.payload)
         if message.qos == 0:
-            if len(self._queue) >= RECEIVE_MAXIMUM_MESSAGES or self._queue.n_bytes > MAX_QUEUED_BYTES:
-                self._discard()
+            if len(self.queue) >= RECEIVE_MAXIMUM_MESSAGES or self.queue.n_bytes > MAX_QUEUED_BYTES:
+                self._n_discarded += 1
+                if time.monotonic() - self._last_discard_warning > 10:
+                    self._last_discard_warning = time.monotonic()
+                    words = "%s: %d messages of QoS 0 were dropped: the queue is full"
+                    log.warning(words, self.label, self._n_discarded)
                 return
         else:
+            content_hash = hash((message.topic, payload))
             with self._lock:
-                if message.dup and self._is_redelivery(message, payload):
+                if message.dup and self._is_redelivery(message.mid, content_hash):
                     return
-                content_hash = hash((message.topic, payload))
                 self._pending[self._number + 1] = PendingAck(message.mid, self._connection, content_hash)
                 self._number_by_mid[message.mid] = self._number + 1
-            while self._queue.n_bytes > MAX_QUEUED_BYTES and not self._closing:
+            while self.queue.n_bytes > MAX_QUEUED_BYTES and not self._closing:
                 time.sleep(0.005)  # blocks the client, and thereby the broker
         self._number += 1
-        self._queue.put(Message(self._number, message.topic, payload))
+        self.queue.put(Message(self._number, message.topic, payload))
 
-    def _is_redelivery(self, message: MQTTMessage, payload: bytes) -> bool:
-        """Return whether a message was received on an earlier connection."""
-        number = self._number_by_mid.get(message.mid, 0)  # numbers start at 1
+    def _is_redelivery(self, mid: int, content_hash: int) -> bool:
+        """Return whether a message was received on an earlier connection; acknowledge it if it was committed."""
+        number = self._number_by_mid.get(mid, 0)  # numbers start at 1
         pending = self._pending.get(number)
-        if pending is None or pending.connection == self._connection:
-            return False
-        if pending.content_hash != hash((message.topic, payload)):
+        if pending is None or pending.connection == self._connection or pending.content_hash != content_hash:
             return False
         pending.connection = self._connection
         if pending.done:
@@ -368,12 +352,6 @@ class MqttSession(MqttConnection):
         pending = self._pending.pop(number)
         if self._number_by_mid.get(pending.mid) == number:
             del self._number_by_mid[pending.mid]
-
-    def _discard(self) -> None:
-        self._n_discarded += 1
-        if time.monotonic() - self._last_discard_warning > 10:
-            self._last_discard_warning = time.monotonic()
-            log.warning("%s: %d messages of QoS 0 were dropped: the queue is full", self.label, self._n_discarded)
 
 
 def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> MqttSource:

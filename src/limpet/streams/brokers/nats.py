@@ -8,8 +8,7 @@ from typing import Any
 from limpet._format import redact_url
 from limpet.exceptions import InvalidInputError
 from limpet.streams.batch import Batch, check_same_position_field, position_field
-from limpet.streams.brokers._nats_consumer import Consumer
-from limpet.streams.brokers._nats_publisher import MAX_IN_FLIGHT_MESSAGES, Publisher
+from limpet.streams.brokers._nats_sessions import MAX_IN_FLIGHT_MESSAGES, Consumer, Publisher
 from limpet.streams.brokers.base import ANY_COLUMNS, MAX_BATCH_MESSAGES, BrokerSink, BrokerSource
 from limpet.streams.brokers.url import BrokerURL, format_host_port, parse_broker_url
 from limpet.streams.results import BatchResult
@@ -66,11 +65,7 @@ class NatsSource(BrokerSource):
                 if received:
                     new_position = stream_fields | {"sequence": received[-1].number, "created": received[-1].created}
                     lag = received[-1].pending
-                payloads, subjects = (
-                    [message.payload for message in received],
-                    [message.subject for message in received],
-                )
-                yield self._make_batch(payloads, subjects, new_position, lag, last=consumer.at_end)
+                yield self._make_batch(received, new_position, lag, last=consumer.at_end)
         finally:
             self.close()
 
@@ -79,8 +74,7 @@ class NatsSink(BrokerSink):
     """Alarms or points as messages of a JetStream stream, exactly once.
 
     Each message has the id {run}-{table}-{number}. After a crash, messages that the stream has already are not sent
-    again; the offset has the number of messages sent, and the sequence number after which to search for more. The login
-    is that of `NatsSource`; `timeout` is the time in seconds to wait for a lost server.
+    again; the offset has the number of messages sent, and the sequence number after which to search for more.
     """
 
     def __init__(
