@@ -37,12 +37,8 @@ class AsyncioThread:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
 
     def submit(self, task: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(task, self.loop)
@@ -188,7 +184,8 @@ class NatsConnection:
             self.broken = None
             if broken.done() and not broken.cancelled():
                 broken.exception()  # retrieved, so that asyncio does not log it
-            await _await_quietly(client.close())
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                await asyncio.wait_for(client.close(), 1.0)
 
     async def _connect(self) -> Client:
         """Connect to the first server that accepts."""
@@ -220,11 +217,6 @@ class NatsConnection:
 
     async def _on_closed(self) -> None:
         self.mark_lost("connection lost")
-
-
-async def _await_quietly(task: Any) -> None:
-    with contextlib.suppress(Exception, asyncio.CancelledError):
-        await asyncio.wait_for(task, 1.0)
 
 
 def _describe_error(error: BaseException | None) -> str:

@@ -316,17 +316,10 @@ class Publisher(NatsConnection):
                 message = await messages.next_msg(REPLY_TIMEOUT_S)
                 if message.headers and "Status" in message.headers:
                     raise ConnectionLost("the stream cannot be read")
-                n = self._parse_number((message.headers or {}).get(MESSAGE_ID_HEADER))
-                if n is not None:
-                    stored[n] = message.metadata.sequence.stream
+                prefix, _, number = (message.headers or {}).get(MESSAGE_ID_HEADER, "").rpartition("-")
+                if f"{prefix}-" == self._prefix and number.isdigit():  # of this run
+                    stored[int(number)] = message.metadata.sequence.stream
             n_remaining -= batch
         await messages.unsubscribe()
         await jetstream.delete_consumer(stream, consumer.name)
         return stored
-
-    def _parse_number(self, name: str | None) -> int | None:
-        """Return the number of a message of this run, None for other messages."""
-        if name is None or self._prefix is None or not name.startswith(self._prefix):
-            return None
-        rest = name.removeprefix(self._prefix)
-        return int(rest) if rest.isdigit() else None

@@ -21,8 +21,8 @@ class NatsSource(BrokerSource):
     """The messages of a JetStream stream, each once: the position is a sequence number of the stream.
 
     A lost connection is retried and resumed: no message is lost or repeated, as long as the stream stores it. The
-    subject can have wildcards; `stream` is by default the one that has the subject. `creds` is a file of credentials,
-    and a user without a password is a token. A source that does not follow ends where the stream ended when it started.
+    subject can have wildcards; `stream` is by default the one that has the subject. A source that does not follow ends
+    where the stream ended when it started.
     """
 
     def __init__(
@@ -34,12 +34,10 @@ class NatsSource(BrokerSource):
         stream: str | None = None,
         follow: bool = True,
         batch_size: int = MAX_BATCH_MESSAGES,
-        user: str | None = None,
-        password: str | None = None,
-        creds: str | None = None,
+        login: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(spec, follow, batch_size)
-        self._servers, self._login = servers, _make_login_options(user, password, creds)
+        self._servers, self._login = servers, login or {}
         self._subject, self._stream = _check_subject(subject, wildcards=True), stream
 
     def read(self, position: Any) -> Iterator[Batch]:
@@ -83,14 +81,12 @@ class NatsSink(BrokerSink):
         subject: str,
         table: str = "alarms",
         *,
-        user: str | None = None,
-        password: str | None = None,
-        creds: str | None = None,
+        login: dict[str, Any] | None = None,
         timeout: float = float("inf"),
     ) -> None:
         hosts = [servers] if isinstance(servers, str) else servers
         super().__init__(f"{table} to {', '.join(map(redact_url, hosts))}, subject {subject}", table, timeout)
-        self._servers, self._login = servers, _make_login_options(user, password, creds)
+        self._servers, self._login = servers, login or {}
         self._subject = _check_subject(subject, wildcards=False)
         self._sequence: int | None = None
 
@@ -121,28 +117,27 @@ def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = T
     """Open the source at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("stream", "creds"))
     stream, servers = address.options.get("stream"), _server_urls(address)
-    return NatsSource(servers, address.subject, columns, stream=stream, follow=follow, **_login_params(address))
+    return NatsSource(servers, address.subject, columns, stream=stream, follow=follow, login=_login_options(address))
 
 
 def make_sink(url: str, *, table: str = "alarms") -> NatsSink:
     """Open the sink at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("creds",))
-    return NatsSink(_server_urls(address), address.subject, table, **_login_params(address))
+    return NatsSink(_server_urls(address), address.subject, table, login=_login_options(address))
 
 
 def _server_urls(address: BrokerURL) -> list[str]:
     return [f"nats://{format_host_port(*host)}" for host in address.hosts]
 
 
-def _login_params(address: BrokerURL) -> dict[str, Any]:
-    return {"user": address.user, "password": address.password, "creds": address.options.get("creds")}
-
-
-def _make_login_options(user: str | None, password: str | None, creds: str | None) -> dict[str, Any]:
-    if user is not None and password is None:
-        return {"token": user}
-    login: dict[str, Any] = {} if user is None else {"user": user, "password": password}
-    return login if creds is None else login | {"user_credentials": creds}
+def _login_options(address: BrokerURL) -> dict[str, Any]:
+    """Return the options of the client library; a user without a password is a token."""
+    if address.user is not None and address.password is None:
+        return {"token": address.user}
+    login: dict[str, Any] = {} if address.user is None else {"user": address.user, "password": address.password}
+    if "creds" in address.options:
+        login["user_credentials"] = address.options["creds"]
+    return login
 
 
 def _check_subject(subject: str, *, wildcards: bool) -> str:
