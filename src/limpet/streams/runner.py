@@ -21,16 +21,9 @@ from limpet.fleet import Fleet
 from limpet.learners.base import Learner
 from limpet.learners.input import LabelledArray
 from limpet.learners.results import Trace
+from limpet.streams import checkpoint_store
 from limpet.streams.batch import Batch, composite_keys
-from limpet.streams.checkpoint_store import (
-    RUN_FORMAT_VERSION,
-    CheckpointStore,
-    Model,
-    check_compatible,
-    check_position,
-    model_config,
-    restore_model,
-)
+from limpet.streams.checkpoint_store import CheckpointStore, Model
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.results import BatchResult, RunStats
 from limpet.streams.schema import Schema
@@ -257,9 +250,9 @@ class Runner:
             self._commit()  # before the first result, so that the run can resume
 
     def _resume(self, header: dict[str, Any], body: memoryview) -> Any:
-        check_compatible(header, self.model, self.run_id_fields)
+        checkpoint_store.check_compatible(header, self.model, self.run_id_fields)
         size = header["model_size"]
-        self.model = restore_model(self.model, body[:size])
+        self.model = checkpoint_store.restore_model(self.model, body[:size])
         self.event_time_filter.restore(bytes(body[size:]))
         self.stats = RunStats.from_dict(header["stats"])
         self.position, self.run_id = header["position"], header["run_id"]
@@ -274,14 +267,13 @@ class Runner:
         self.stats.record_read(batch, n_late, n_duplicates)
         if len(accepted):
             trace = self._update_model(accepted)
-            counts = (first_record, self.stats.points, self.stats.n_alarms, self.run_id)
-            results = BatchResult(accepted, trace, *counts)
+            results = BatchResult(accepted, trace, first_record, self.stats.points, self.stats.n_alarms, self.run_id)
             self.sink.write(results)
             self.stats.record_processed(results)
             if self._on_batch is not None:
                 self._on_batch(results)
         if self.checkpoints is not None and self.position is None:
-            check_position(batch)
+            checkpoint_store.check_position(batch)
         self.position, self.schema = batch.position, batch.schema
         self.lag = None if batch.lag is None else (batch.lag, batch.lag_unit)
         self._uncommitted += batch.n_records
@@ -305,10 +297,10 @@ class Runner:
             self.stats.checkpoints += 1
             state = self.model.to_bytes()
             header = {
-                "run_format": RUN_FORMAT_VERSION,
+                "run_format": checkpoint_store.RUN_FORMAT_VERSION,
                 "run_id": self.run_id,
                 "run_fields": self.run_id_fields,
-                "model": model_config(self.model),
+                "model": checkpoint_store.model_config(self.model),
                 "model_size": len(state),
                 "position": self.position,
                 "schema": None if self.schema is None else self.schema.to_dict(),

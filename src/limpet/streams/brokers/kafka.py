@@ -121,10 +121,7 @@ class KafkaSink(BrokerSink):
         kafka = import_confluent_kafka()
         settings = {"linger.ms": 5, **self._options, "enable.idempotence": True}
         producer = make_client(kafka.Producer, self._servers, settings, ErrorMonitor(self._servers))
-        try:
-            producer.list_topics(timeout=REPLY_TIMEOUT_S)
-        except kafka.KafkaException as error:
-            raise InvalidInputError(f"{self._servers}: cannot connect: {describe_error(error)}.") from error
+        list_topics(producer, self._servers)
         return producer
 
     def _send(self, results: BatchResult) -> None:
@@ -260,10 +257,7 @@ class PartitionOffsets:
             self._consumer.incremental_assign([self._kafka.TopicPartition(self._topic, number, 0)])
 
     def _list_partition_numbers(self) -> list[int]:
-        try:
-            known = self._consumer.list_topics(self._topic, timeout=REPLY_TIMEOUT_S).topics[self._topic]
-        except self._kafka.KafkaException as error:
-            raise InvalidInputError(f"{self._servers}: cannot connect: {describe_error(error)}.") from error
+        known = list_topics(self._consumer, self._servers, self._topic)[self._topic]
         if known.error is not None or not known.partitions:
             raise InvalidInputError(f"{self._servers}: topic {self._topic!r} does not exist.")
         return list(known.partitions)
@@ -309,6 +303,14 @@ def make_client(kind: Any, servers: str, settings: dict[str, Any], monitor: Erro
         return kind({"log_level": 0, **settings, "bootstrap.servers": servers, "error_cb": monitor})
     except import_confluent_kafka().KafkaException as error:
         raise InvalidInputError(f"kafka://{servers}: {describe_error(error)}") from error
+
+
+def list_topics(client: Any, servers: str, *topic: str) -> Any:
+    """Return the topics by name; raise without a connection."""
+    try:
+        return client.list_topics(*topic, timeout=REPLY_TIMEOUT_S).topics
+    except import_confluent_kafka().KafkaException as error:
+        raise InvalidInputError(f"{servers}: cannot connect: {describe_error(error)}.") from error
 
 
 def describe_error(error: Any) -> str:
