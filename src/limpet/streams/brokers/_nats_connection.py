@@ -77,11 +77,9 @@ class NatsConnection:
         self.label = ", ".join(redact_url(server) for server in self.servers)
         self.subject, self._login, self._purpose = subject, login, purpose
         self.failure: Exception | None = None
-        self._ready = threading.Event()
-        self._thread = AsyncioThread(f"limpet {purpose}")
+        self._ready, self._thread = threading.Event(), AsyncioThread(f"limpet {purpose}")
         self._last_error: Exception | None = None
-        self._lost = False
-        self._reconnect_delay_s = MIN_RECONNECT_DELAY_S
+        self._lost, self._reconnect_delay_s = False, MIN_RECONNECT_DELAY_S
         self.broken: asyncio.Future[None] | None = None
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
@@ -160,20 +158,17 @@ class NatsConnection:
             except RetryLater:
                 continue
             except Exception as error:
-                if not self._ready.is_set() or isinstance(error, LimpetError):
-                    self._fail(error)
+                is_known = isinstance(error, LimpetError)
+                if is_known or not self._ready.is_set():
+                    self.failure = error if is_known else InvalidInputError(f"{self.label}: {_describe_error(error)}.")
+                    self._ready.set()
+                    self.on_failure()
                     return
                 if not self._lost:
                     log.warning("%s: %s; retrying", self.label, _describe_error(error))
                 self._lost = True
             await asyncio.sleep(self._reconnect_delay_s)
             self._reconnect_delay_s = min(2 * self._reconnect_delay_s, MAX_RECONNECT_DELAY_S)
-
-    def _fail(self, error: Exception) -> None:
-        known = isinstance(error, LimpetError)
-        self.failure = error if known else InvalidInputError(f"{self.label}: {_describe_error(error)}.")
-        self._ready.set()
-        self.on_failure()
 
     async def _run_session(self) -> None:
         broken = self.broken = asyncio.get_running_loop().create_future()

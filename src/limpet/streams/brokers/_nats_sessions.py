@@ -133,11 +133,11 @@ class Consumer(NatsConnection):
         first, last = max(info.state.first_seq, 1), info.state.last_seq
         created = info.created.isoformat() if info.created else ""
         known = self.sequence
+        sequence = first - 1
         if known is None:
-            sequence = first - 1
+            pass
         elif self.created and created != self.created:
             log.warning("%s: stream %s was created again: reading it from the beginning", self.label, self.stream)
-            sequence = first - 1
         elif last < known:
             log.warning("%s: stream %s ends at %d, before %d: resuming there", self.label, self.stream, last, known)
             sequence = last
@@ -146,7 +146,6 @@ class Consumer(NatsConnection):
                 "%s: stream %s starts at %d: up to %d messages were deleted before they were read",
                 *(self.label, self.stream, first, first - known - 1),
             )
-            sequence = first - 1
         else:
             sequence = known
         self.sequence, self.created = sequence, created
@@ -280,18 +279,19 @@ class Publisher(NatsConnection):
 
     async def _on_confirmation(self, message: Msg) -> None:
         if message.headers and message.headers.get("Status") == "503":
-            return self.mark_lost(f"no stream accepts the subject {self.subject!r}")
+            self.mark_lost(f"no stream accepts the subject {self.subject!r}")
+            return
         reply = json.loads(message.data)
         if "error" in reply:
-            words = f"a message was rejected: {reply['error'].get('description')}"
             is_transient = reply["error"].get("code", 500) >= 500
-            return self.mark_lost(words) if is_transient else self.mark_failed(words)
+            mark = self.mark_lost if is_transient else self.mark_failed
+            mark(f"a message was rejected: {reply['error'].get('description')}")
+            return
         self._last_confirmation = time.monotonic()
         if self._sent.pop(int(message.subject.rpartition(".")[2]), None) is not None:
             self._mark_stored(reply["seq"])
             if len(self._sent) == MAX_IN_FLIGHT_MESSAGES // 2:
                 self._wake.set()
-        return None
 
     def _mark_stored(self, sequence: int) -> None:
         self._max_sequence = max(self._max_sequence, sequence)

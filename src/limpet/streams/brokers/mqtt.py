@@ -67,7 +67,8 @@ class MqttSource(BrokerSource):
     ) -> None:
         super().__init__(spec, follow)
         self._address, self._topic = _parse_address(address), _check_topic(topic, wildcards=True)
-        self._client_id = client_id or _make_client_id(self._address, topic)
+        name = f"{socket.gethostname()} {self._address} {topic}"  # all brokers accept ids of 23 characters
+        self._client_id = client_id or f"limpet-{hashlib.sha256(name.encode()).hexdigest()[:14]}"
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Yield batches of the unacknowledged messages; a position is {"messages": …}."""
@@ -134,8 +135,7 @@ class MqttConnection:
         self._address = address
         self.failure: Exception | None = None
         self._ready = threading.Event()
-        self._lost = False
-        self._since, self._short_lived = 0.0, 0
+        self._lost, self._since, self._n_short_lived = False, 0.0, 0
         self._properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         self._properties.SessionExpiryInterval = expiry_s
         self.client: Client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5)
@@ -150,8 +150,7 @@ class MqttConnection:
             except OSError as error:
                 message = f"{self.label}: cannot read the certificates in {ca!r}: {error.strerror}."
                 raise InvalidInputError(message) from error
-        self.client.on_connect = self._on_connect
-        self.client.on_disconnect = self._on_disconnect
+        self.client.on_connect, self.client.on_disconnect = self._on_connect, self._on_disconnect
 
     def on_connected(self, session_present: bool) -> None:
         """Called in the thread of the client after each connect."""
@@ -207,9 +206,10 @@ class MqttConnection:
             client.disconnect()
         elif reason.is_failure and self._ready.is_set() and self.failure is None and not self._lost:
             self._lost = True
-            self._short_lived = self._short_lived + 1 if time.monotonic() - self._since < SHORT_LIVED_THRESHOLD_S else 0
+            is_short_lived = time.monotonic() - self._since < SHORT_LIVED_THRESHOLD_S
+            self._n_short_lived = self._n_short_lived + 1 if is_short_lived else 0
             log.warning("%s: connection lost; retrying", self.label)
-            if self._short_lived == 2:
+            if self._n_short_lived == 2:
                 log.warning("%s: lost repeatedly: does another client have the same client id?", self.label)
 
 
@@ -254,16 +254,12 @@ class MqttSession(MqttConnection):
         self._properties.ReceiveMaximum = RECEIVE_MAXIMUM_MESSAGES
         self.client.manual_ack_set(True)
         self._topic, self._number = topic, number
-        self.queue = MessageQueue()
-        self._lock = threading.Lock()
+        self.queue, self._lock, self._closing = MessageQueue(), threading.Lock(), False
         self._pending: dict[int, PendingAck] = {}  # by number of the message
         self._number_by_mid: dict[int, int] = {}
         self._connection = 0
-        self._n_discarded = 0
-        self._last_discard_warning = 0.0
-        self._closing = False
-        self.client.on_message = self._on_message
-        self.client.on_subscribe = self._on_subscribe
+        self._n_discarded, self._last_discard_warning = 0, 0.0
+        self.client.on_message, self.client.on_subscribe = self._on_message, self._on_subscribe
 
     def take(self, max_messages: int) -> list[Message]:
         """Return messages; wait for a moment if there are none."""
@@ -370,12 +366,6 @@ def _parse_address(address: str | BrokerURL) -> BrokerURL:
     if isinstance(address, BrokerURL):
         return address
     return parse_broker_url(f"{address.rstrip('/')}/-", DEFAULT_PORTS, "topic", ("ca",))
-
-
-def _make_client_id(address: BrokerURL, topic: str) -> str:
-    """Return an id that depends on machine, broker and topic; all brokers accept 23 characters."""
-    name = f"{socket.gethostname()} {address} {topic}"
-    return f"limpet-{hashlib.sha256(name.encode()).hexdigest()[:14]}"
 
 
 def _check_topic(topic: str, *, wildcards: bool) -> str:

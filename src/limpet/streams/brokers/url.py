@@ -55,14 +55,8 @@ def parse_broker_url(
             f"url: {scheme}:// has no option {join_names(map(repr, unknown))}. "
             f"Options are {join_names(sorted(options or ()))}."
         )
-    return BrokerURL(
-        scheme,
-        hosts,
-        subject,
-        unquote(user) if login else None,
-        unquote(password) if has_password else None,
-        dict(pairs),
-    )
+    credentials = unquote(user) if login else None, unquote(password) if has_password else None
+    return BrokerURL(scheme, hosts, subject, *credentials, dict(pairs))
 
 
 def format_host_port(host: str, port: int) -> str:
