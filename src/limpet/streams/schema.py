@@ -67,6 +67,11 @@ class Schema:
         return tuple(dict.fromkeys([*self.values, *(name for name in (self.time, self.key) if name is not None)]))
 
     @property
+    def is_zoned(self) -> bool:
+        """Whether most times have a zone."""
+        return self.time_kind == ZONED_ISO_FORMAT
+
+    @property
     def spec(self) -> ColumnSpec:
         """A request for the same columns of other records."""
         return ColumnSpec(self.values, self.key or NO_COLUMN, self.time or NO_COLUMN)

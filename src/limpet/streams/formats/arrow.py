@@ -11,17 +11,9 @@ from limpet._optional import optional_import
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
+from limpet.streams import timestamps
 from limpet.streams.batch import Batch
 from limpet.streams.results import ALARM_COLUMNS, POINTS_TABLE, BatchResult
-from limpet.streams.timestamps import (
-    ISO_FORMAT,
-    NUMBER_FORMAT,
-    ZONED_ISO_FORMAT,
-    Times,
-    format_times,
-    parse_time,
-    to_time_array,
-)
 
 Flags = npt.NDArray[np.bool_]
 NS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -52,13 +44,8 @@ def is_numeric_type(kind: Any) -> bool:
 
 def to_sample(column: Any, as_numbers: bool) -> list[Any]:
     """Return some rows for `infer_schema`: at least a placeholder of the type of the column."""
-    values, placeholder = _convert_column(column, as_numbers)
+    values, placeholder = convert_column(column, as_numbers)
     return values if any(value is not None for value in values) else [placeholder, *values[1:]]
-
-
-def to_python_values(column: Any) -> list[Any]:
-    """Return plain values: numbers, strings, times in ISO 8601, None, or anything else."""
-    return _convert_column(column, as_numbers=False)[0]
 
 
 def to_float64(column: Any) -> Vector:
@@ -78,44 +65,41 @@ def to_keys(column: Any) -> StrKeys:
         column = _decode_dictionary(column)
     if types.is_floating(column.type):  # integers with missing values
         numbers = to_float64(column)
-        is_integer = (np.abs(numbers) < 2.0**53) & (numbers == np.trunc(numbers))
-        column = pa.array(np.where(is_integer, numbers, 0.0).astype(np.int64), mask=~is_integer)
+        is_whole = (np.abs(numbers) < 2.0**53) & (numbers == np.trunc(numbers))
+        column = pa.array(np.where(is_whole, numbers, 0.0).astype(np.int64), mask=~is_whole)
     if not types.is_dictionary(column.type):
         if not (types.is_integer(column.type) or is_string_type(column.type) or types.is_null(column.type)):
             raise InvalidInputError(f"key: must be a column of strings or integers, got {column.type}.")
         column = column if types.is_integer(column.type) else column.cast(pa.large_string())
         column = column.dictionary_encode()
     dictionary = column.dictionary
-    values = (
-        _to_strings(dictionary)
-        if not types.is_integer(dictionary.type)
-        else [str(value) for value in dictionary.to_pylist()]
-    )
+    is_integer = types.is_integer(dictionary.type)
+    values = list(map(str, dictionary.to_pylist())) if is_integer else _to_strings(dictionary)
     codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     is_key = np.array([*(bool(text) for text in values), False])
     return StrKeys(values, np.where(is_key[codes], codes, -1))
 
 
-def to_times(column: Any, kind: str) -> tuple[Times, Flags]:
+def to_times(column: Any, kind: str) -> tuple[timestamps.Times, Flags]:
     """Return the times of a column, and which of them are missing or of another kind."""
     pa = import_pyarrow()
     types = pa.types
     column = _decode_dictionary(column)
     if types.is_timestamp(column.type) or types.is_date(column.type):
         return _to_datetime64(column)
-    if kind == NUMBER_FORMAT:
+    if kind == timestamps.NUMBER_FORMAT:
         numbers = to_float64(column)
         return numbers, ~(np.abs(numbers) < 1e300)
     strings = _to_strings(column if is_string_type(column.type) else column.cast(pa.string()))
-    parsed = [parse_time(text, kind) for text in strings]
+    parsed = [timestamps.parse_time(text, kind) for text in strings]
     missing = np.array([value is None for value in parsed], np.bool_)
-    return to_time_array(
-        [0 if value is None and kind in (ISO_FORMAT, ZONED_ISO_FORMAT) else value for value in parsed], kind
-    ), missing
+    if kind in timestamps.ISO_FORMATS:
+        parsed = [0 if value is None else value for value in parsed]
+    return timestamps.to_time_array(parsed, kind), missing
 
 
-def _convert_column(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
-    """Return plain values, and a placeholder of the type."""
+def convert_column(column: Any, as_numbers: bool = False) -> tuple[list[Any], Any]:
+    """Return plain values: numbers, strings, times in ISO 8601, None, or a placeholder of the type, and the latter."""
     types = import_pyarrow().types
     column = _decode_dictionary(column)
     kind = column.type
@@ -128,7 +112,7 @@ def _convert_column(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
     if types.is_timestamp(kind) or types.is_date(kind):
         times, missing = _to_datetime64(column)
         zone = getattr(kind, "tz", None)  # dates have none
-        strings = format_times(times, zone is not None)
+        strings = timestamps.format_times(times, zone is not None)
         values = [None if is_missing else value for value, is_missing in zip(strings, missing.tolist(), strict=True)]
         return values, "1970-01-01T00:00:00" + "Z" * (zone is not None)
     if is_string_type(kind):
@@ -137,7 +121,7 @@ def _convert_column(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
     return [placeholder if is_present else None for is_present in column.is_valid().to_pylist()], placeholder
 
 
-def _to_datetime64(column: Any) -> tuple[Times, Flags]:
+def _to_datetime64(column: Any) -> tuple[timestamps.Times, Flags]:
     """Return timestamps and dates as datetime64[ns]; those out of its range are missing."""
     pa = import_pyarrow()
     if pa.types.is_timestamp(column.type):
@@ -146,11 +130,8 @@ def _to_datetime64(column: Any) -> tuple[Times, Flags]:
         scale = DAY_NS if pa.types.is_date32(column.type) else NS_PER_UNIT["ms"]
         column = column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
     counts = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    missing = (
-        column.is_null().to_numpy(zero_copy_only=False)
-        | (counts > MAX_INT64 // scale)
-        | (counts < -(MAX_INT64 // scale))
-    )
+    limit = MAX_INT64 // scale
+    missing = column.is_null().to_numpy(zero_copy_only=False) | (counts > limit) | (counts < -limit)
     return (np.where(missing, 0, counts) * scale).view("datetime64[ns]"), missing
 
 

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from limpet._format import join_names
 from limpet.exceptions import InvalidInputError
-from limpet.fleet._key_index import StrKeys
+from limpet.fleet._key_index import StrKeys, is_valid_utf8
 from limpet.fleet._key_input import keys_from_column, to_series
+from limpet.streams import timestamps
 from limpet.streams.batch import Batch
 from limpet.streams.formats.json import (
     MAX_RECORD_BYTES,
@@ -32,17 +33,6 @@ from limpet.streams.formats.json import (
     batch_from_records,
 )
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema, is_time_name
-from limpet.streams.timestamps import (
-    ISO_FORMAT,
-    ISO_FORMATS,
-    NUMBER_FORMAT,
-    TEXT_FORMAT,
-    ZONED_ISO_FORMAT,
-    Times,
-    parse_iso_ns,
-    parse_time,
-    to_time_array,
-)
 
 FIELD_SEPARATORS = ",;\t|"
 MISSING_VALUES = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "-", "?")
@@ -86,10 +76,9 @@ def sniff(lines: Sequence[str]) -> CsvDialect:
     points = sum("." in field and parse_number(field, ".") is not None for row in body for field in row)
     decimal = "," if separator != "," and commas > points else "."
     has_header = _is_header(rows[0], body, decimal)
+    names = ("value",) if len(rows[0]) == 1 else tuple(f"column_{i}" for i in range(len(rows[0])))
     if has_header:
         names = parse_header(lines[0], separator)
-    else:
-        names = ("value",) if len(rows[0]) == 1 else tuple(f"column_{i}" for i in range(len(rows[0])))
     return CsvDialect(separator, decimal, names, has_header, comments)
 
 
@@ -153,9 +142,8 @@ def _is_header(first: Sequence[str], body: Sequence[Sequence[str]], decimal: str
     if any(is_time_name(field) and len(field.strip()) > 1 for field in first):  # "t" can be a boolean
         return True
     numbers = [i for i, field in enumerate(first) if parse_number(field, decimal) is not None and field.strip()]
-    if numbers:
-        return False
-    return not body or any(parse_number(field, decimal) is not None and field.strip() for row in body for field in row)
+    later = (parse_number(field, decimal) is not None and field.strip() for row in body for field in row)
+    return not numbers and (not body or any(later))
 
 
 class ArrowCsvReader:
@@ -170,9 +158,9 @@ class ArrowCsvReader:
         types = dict.fromkeys(schema.values, pa.float64())
         if schema.key is not None:
             types[schema.key] = pa.dictionary(pa.int32(), pa.string())
-        time_types = [pa.float64() if schema.time_kind == NUMBER_FORMAT else pa.string()]
-        if schema.time_kind in ISO_FORMATS:  # all lines have a zone, or none has: the likelier case first
-            zones = (None, "UTC") if schema.time_kind == ISO_FORMAT else ("UTC", None)
+        time_types = [pa.float64() if schema.time_kind == timestamps.NUMBER_FORMAT else pa.string()]
+        if schema.time_kind in timestamps.ISO_FORMATS:  # all lines have a zone, or none has: the likelier case first
+            zones = (None, "UTC") if schema.time_kind == timestamps.ISO_FORMAT else ("UTC", None)
             time_types = [pa.timestamp("ns", zone) for zone in zones]
         self._options_to_try = [
             (
@@ -200,8 +188,7 @@ class ArrowCsvReader:
             values[:, i] = _column_to_numpy(column, np.float64)  # what is null is NaN
             if np.count_nonzero(np.isnan(values[:, i])) != column.null_count:  # such as nan(1)
                 return None
-        keys: StrKeys | None = None
-        times = None
+        keys, times = None, None
         if schema.key is not None:
             keys = cast(StrKeys, keys_from_column(to_series(table.column(schema.key))))
             assert keys.codes is not None
@@ -209,9 +196,7 @@ class ArrowCsvReader:
                 return None
         if schema.time is not None and (times := _column_to_times(table.column(schema.time))) is None:
             return None
-        return Batch(
-            values, position, schema.values, keys, times, n_records=n, tz_aware=schema.time_kind == ZONED_ISO_FORMAT
-        )
+        return Batch(values, position, schema.values, keys, times, n_records=n, tz_aware=schema.is_zoned)
 
     def _read_table(self, data: bytes) -> Any:
         """Return the required columns, or None if pyarrow cannot parse them."""
@@ -246,12 +231,12 @@ def _column_to_numpy(column: Any, kind: type[np.float64] | type[np.int64]) -> np
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, kind)])
 
 
-def _column_to_times(column: Any) -> Times | None:
+def _column_to_times(column: Any) -> timestamps.Times | None:
     """Return the times of a column, or None if any has to be parsed separately."""
     if column.null_count:
         return None
     if str(column.type) == "double":
-        numbers: Times = _column_to_numpy(column, np.float64)
+        numbers: timestamps.Times = _column_to_numpy(column, np.float64)
         return numbers if (np.abs(numbers) < 1e300).all() else None
     if str(column.type).startswith("timestamp"):
         import pyarrow
@@ -259,7 +244,7 @@ def _column_to_times(column: Any) -> Times | None:
         moments = _column_to_numpy(column.cast(pyarrow.int64()), np.int64)
         is_safe = SAFE_TIME_RANGE_NS[0] < moments.min() and moments.max() < SAFE_TIME_RANGE_NS[1]
         return moments.view("datetime64[ns]") if is_safe else None
-    strings = to_time_array(column.to_pylist(), TEXT_FORMAT)
+    strings = timestamps.to_time_array(column.to_pylist(), timestamps.TEXT_FORMAT)
     return None if "\n" in strings[-1] else strings
 
 
@@ -335,7 +320,7 @@ class CsvReader:
             key = fields[self._field_index[self.schema.key]]
             if not key:
                 return NO_KEY
-            if _has_invalid_utf8(key):
+            if not is_valid_utf8(key):
                 return NOT_UTF8
         if self.schema.time is not None:
             moment = self._parse_time(fields[self._field_index[self.schema.time]])
@@ -344,12 +329,10 @@ class CsvReader:
         return point, moment, key
 
     def _parse_time(self, field: str) -> Any:
-        if self.schema.time_kind == NUMBER_FORMAT:
-            number = parse_number(field, self.dialect.decimal)
-            return None if number is None or number != number else parse_time(number, NUMBER_FORMAT)
-        if self.schema.time_kind in ISO_FORMATS:
-            return parse_iso_ns(field.strip())
-        return None if _has_invalid_utf8(field) else field
+        kind = self.schema.time_kind or timestamps.TEXT_FORMAT
+        if kind == timestamps.NUMBER_FORMAT:
+            return timestamps.parse_time(parse_number(field, self.dialect.decimal), kind)
+        return timestamps.parse_time(field.strip() if kind in timestamps.ISO_FORMATS else field, kind)
 
 
 def _parse_field(field: str, decimal: str) -> Any:
@@ -363,10 +346,5 @@ def _parse_field(field: str, decimal: str) -> Any:
     return int(number) if field.lstrip("+-").isdigit() and abs(number) < 2**53 else number
 
 
-def _has_invalid_utf8(text: str) -> bool:
-    """Return whether a string was decoded from invalid UTF-8."""
-    return any("\udc80" <= char <= "\udcff" for char in text)
-
-
 def _reason_unless_invalid_utf8(text: str, reason: str) -> str:
-    return NOT_UTF8 if _has_invalid_utf8(text) else reason
+    return reason if is_valid_utf8(text) else NOT_UTF8

@@ -13,7 +13,7 @@ from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys, is_valid_utf8
 from limpet.streams.batch import Batch, RejectLog
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
-from limpet.streams.timestamps import ZONED_ISO_FORMAT, is_number, parse_time, to_time_array
+from limpet.streams.timestamps import is_number, parse_time, to_time_array
 
 SCHEMA_SAMPLE_RECORDS = 100  # records that the columns are inferred from
 DEFAULT_VALUE_NAME = "value"  # of a number without a name
@@ -137,30 +137,23 @@ def _parse_record(record: dict[str, Any] | str, schema: Schema) -> ParsedRecord:
 
 def batch_from_records(records: Iterable[tuple[ParsedRecord, bytes]], schema: Schema, position: Any) -> Batch:
     """Return the points of parsed records, each of which comes with its text."""
-    rejects = RejectLog()
-    points: list[list[float]] = []
-    times: list[Any] = []
-    keys: list[str] = []
-    record_indexes: list[int] = []
-    index = -1
+    rejects, n_records, accepted = RejectLog(), 0, []
     for index, (parsed, text) in enumerate(records):
+        n_records += 1
         if isinstance(parsed, str):
             rejects.add(parsed, index, text)
-            continue
-        point, moment, key = parsed
-        points.append(point)
-        times.append(moment)
-        keys.append(key)
-        record_indexes.append(index)
+        else:
+            accepted.append((index, *parsed))
+    record_index, points, times, keys = zip(*accepted, strict=True) if accepted else ((), (), (), ())
     return Batch(
         np.array(points, np.float64).reshape(len(points), len(schema.values)),
         position,
         schema.values,
-        None if schema.key is None else StrKeys(keys),
+        None if schema.key is None else StrKeys(list(keys)),
         None if schema.time is None or schema.time_kind is None else to_time_array(times, schema.time_kind),
         schema,
-        n_records=index + 1,
-        record_index=np.array(record_indexes, np.int64),
+        n_records=n_records,
+        record_index=np.array(record_index, np.int64),
         rejects=rejects,
-        tz_aware=schema.time_kind == ZONED_ISO_FORMAT,
+        tz_aware=schema.is_zoned,
     )

@@ -17,7 +17,6 @@ from limpet.streams.formats.arrow import import_pyarrow
 from limpet.streams.formats.json import NO_KEY, NO_TIME, SCHEMA_SAMPLE_RECORDS
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
 from limpet.streams.sources.base import BaseSource
-from limpet.streams.timestamps import ZONED_ISO_FORMAT
 
 PARQUET_BATCH_ROWS = 1 << 16
 READ_BUFFER_BYTES = 1 << 20  # per column
@@ -144,7 +143,7 @@ class ParquetSource(BaseSource):
             schema,
             rejects=_make_rejects(invalid, rows),
             lag=self.n_rows - end,
-            tz_aware=schema.time_kind == ZONED_ISO_FORMAT,
+            tz_aware=schema.is_zoned,
         )
         return batch if not batch.rejects.total else batch.filter(~np.logical_or.reduce(list(invalid.values())))
 
@@ -161,7 +160,7 @@ def _make_rejects(invalid: dict[str, arrow.Flags], rows: Any) -> RejectLog:
         rejected_rows += [(index, reason) for index in indexes[:MAX_KEPT_REJECTS].tolist()]
     rejects.counts += Counter()  # removes zeros
     for index, reason in sorted(rejected_rows)[:MAX_KEPT_REJECTS]:
-        record = {name: arrow.to_python_values(rows.column(name).slice(index, 1))[0] for name in rows.schema.names}
+        record = {name: arrow.convert_column(rows.column(name).slice(index, 1))[0][0] for name in rows.schema.names}
         rejects.keep(reason, index, repr(record))
     return rejects
 
