@@ -30,8 +30,7 @@ from limpet.streams.formats.json import MAX_RECORD_BYTES, NOT_JSON, RECORD_TOO_L
 from limpet.streams.schema import ColumnSpec, Schema
 from limpet.streams.sources.base import BaseSource
 from limpet.streams.sources.directory import UNREADABLE_FILE, DirectorySource
-from limpet.streams.sources.file import FileSource
-from limpet.streams.sources.stdin import StdinSource
+from limpet.streams.sources.file import FileSource, StdinSource
 from limpet.streams.timestamps import format_times
 from limpet.streams.uri import open_file_source, open_source
 
@@ -312,7 +311,7 @@ def test_json_without_columns_in_the_head(tmp_path: Path) -> None:
 
 PIPED = """
 import json, sys
-from limpet.streams.sources.stdin import StdinSource
+from limpet.streams.sources.file import StdinSource
 position = json.loads(sys.argv[1])
 source = StdinSource()
 for batch in source.read(position):

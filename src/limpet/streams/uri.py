@@ -20,8 +20,7 @@ from limpet.streams.sinks.sqlite import SqliteSink
 from limpet.streams.sinks.stdout import StdoutSink
 from limpet.streams.sources.base import BaseSource
 from limpet.streams.sources.directory import DirectorySource
-from limpet.streams.sources.file import FileSource
-from limpet.streams.sources.stdin import StdinSource
+from limpet.streams.sources.file import FileSource, StdinSource
 
 SOURCE_GROUP, SINK_GROUP = "limpet.sources", "limpet.sinks"  # entry points: scheme = module:factory
 BUILT_IN_FACTORIES = {

@@ -210,10 +210,9 @@ class LinesFile(OwnedSink):
 
     def _was_moved(self) -> bool:
         try:
-            current, opened = os.stat(self.path), os.fstat(self._file.fileno())
+            return not os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
         except FileNotFoundError:
             return True
-        return (current.st_ino, current.st_dev) != (opened.st_ino, opened.st_dev)
 
     def _reopen(self) -> None:
         log.warning("%s was moved, continuing in a new file", self.path)

@@ -1,10 +1,12 @@
-"""Files of lines as sources: CSV or JSON, complete or still growing."""
+"""Lines of CSV or JSON as sources: of a file, complete or still growing, of standard input or of a named pipe."""
 
 from __future__ import annotations
 
 import gzip
 import logging
 import os
+import select
+import sys
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -17,12 +19,15 @@ import numpy as np
 from limpet.exceptions import InvalidInputError
 from limpet.streams import formats
 from limpet.streams.batch import Batch, position_field
+from limpet.streams.formats.csv import CsvReader
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sources.base import BaseSource
 
 log = logging.getLogger("limpet.streams")
 HEAD_CHECKSUM_BYTES = 1024  # that identify a file
 POLL_INTERVAL_S = 0.2  # between checks for more data
+PIPE_TIMEOUT_S = 0.25  # between empty batches of a pipe
+SETTLE_TIMEOUT_S = 0.05  # without data until the first data of a pipe are inspected
 CSV_SUFFIXES, JSON_SUFFIXES = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")
 FORMAT_BY_SUFFIX = dict.fromkeys(CSV_SUFFIXES, formats.CSV_FORMAT) | dict.fromkeys(JSON_SUFFIXES, formats.JSON_FORMAT)
 
@@ -157,10 +162,10 @@ class FileSource(BaseSource):
     def _was_replaced(self, file: IO[bytes]) -> bool:
         """Return whether the path is another file now, or the file was truncated."""
         try:
-            now, then = os.stat(self.path), os.fstat(file.fileno())
+            is_same = os.path.samestat(os.stat(self.path), os.fstat(file.fileno()))
         except OSError:
             return False  # deleted; a new file can follow
-        return (now.st_ino, now.st_dev) != (then.st_ino, then.st_dev) or self._was_emptied(file)
+        return not is_same or self._was_emptied(file)
 
     def _was_emptied(self, file: IO[bytes]) -> bool:
         return self.follow and os.fstat(file.fileno()).st_size < file.tell()
@@ -173,3 +178,84 @@ class FileSource(BaseSource):
         except (OSError, EOFError, zlib.error) as error:
             why = str(getattr(error, "strerror", None) or error).lower()
             raise InvalidInputError(f"{self.path} cannot be read: {why}") from None
+
+
+class StdinSource(BaseSource):
+    """Lines piped in, or those of the named pipe at `path`; with `follow`, also of later writers to the pipe.
+
+    They cannot be read again: a crash loses what arrived since the last checkpoint.
+    """
+
+    def __init__(
+        self,
+        spec: ColumnSpec | None = None,
+        *,
+        input_format: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        follow: bool = False,
+    ) -> None:
+        self.spec, self.input_format, self.path, self.follow = spec or ColumnSpec(), input_format, path, follow
+        self._reader: formats.LinesReader | None = None
+
+    def read(self, position: Any = None) -> Iterator[Batch]:
+        """Yield the batches that arrive. All positions are {}: a pipe cannot be read again."""
+        pipe = self._open()
+        try:
+            yield from self._read_batches(pipe, position)
+        finally:
+            if self.path is not None:
+                os.close(pipe)
+
+    def _read_batches(self, pipe: int, position: Any) -> Iterator[Batch]:
+        self._reader = None
+        if position is not None and self.schema is not None:
+            self._reader = formats.reader_from_schema(self.schema, self.spec)
+        head, deadline = b"", None
+        while len(head) < formats.HEAD_BYTES and (deadline is None or time.monotonic() < deadline):
+            piece = _read_pipe(pipe, formats.HEAD_BYTES, PIPE_TIMEOUT_S if deadline is None else SETTLE_TIMEOUT_S)
+            if piece == b"" or (piece is None and deadline is not None):
+                break
+            head += piece or b""
+            if deadline is None:
+                yield Batch(np.zeros((0, 1)), position, schema=self.schema)
+                if b"\n" in head if self._reader is not None else formats.has_full_line(head, self.input_format):
+                    deadline = time.monotonic() + PIPE_TIMEOUT_S
+        start = self._start(head)
+        pieces = iter([head[start:]] if head[start:] else [])
+        assert self._reader is not None
+        for block in formats.iter_line_blocks(lambda n: next(pieces, None) or _read_pipe(pipe, n, PIPE_TIMEOUT_S), 0):
+            batch = block.make_batch(self._reader, {})
+            self.schema = batch.schema
+            yield batch
+
+    def _start(self, head: bytes) -> int:
+        """Infer format and columns; return the offset of the first record, which can follow a repeated header."""
+        if self._reader is not None:
+            first = head[: head.find(b"\n") + 1]
+            return len(first) if isinstance(self._reader, CsvReader) and self._reader.is_header(first) else 0
+        if not head.strip():
+            raise InvalidInputError(f"{self.path or 'standard input'} is empty.")
+        complete_lines = head[: head.rfind(b"\n") + 1] or head
+        self._reader, start = formats.sniff_reader(complete_lines, self.spec, self.input_format)
+        self.schema = self._reader.schema
+        return start
+
+    def _open(self) -> int:
+        if self.path is None:
+            if sys.stdin is None:
+                raise InvalidInputError("standard input is closed.")
+            return sys.stdin.fileno()
+        try:  # opened for writing as well, the pipe has no end
+            return os.open(self.path, (os.O_RDWR if self.follow else os.O_RDONLY) | os.O_NONBLOCK)
+        except OSError as error:
+            raise InvalidInputError(f"{self.path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def _read_pipe(pipe: int, n: int, timeout_s: float) -> bytes | None:
+    """Return the bytes that have arrived, None if none have."""
+    if not select.select([pipe], [], [], timeout_s)[0]:
+        return None
+    try:
+        return os.read(pipe, n)
+    except BlockingIOError:  # read by another process
+        return None
