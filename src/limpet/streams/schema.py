@@ -35,6 +35,9 @@ class ColumnSpec:
     time: str | None = None
 
 
+ANY_COLUMNS = ColumnSpec()
+
+
 @dataclass(frozen=True)
 class Schema:
     """The columns of the records of a source."""

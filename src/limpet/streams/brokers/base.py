@@ -23,7 +23,6 @@ from limpet.streams.sources.base import BaseSource
 log = logging.getLogger("limpet.streams")
 POLL_TIMEOUT_S = 0.5  # between empty batches
 SCHEMA_WAIT_S = 1.0  # that the first messages are buffered for, unless there are enough of them
-ANY_COLUMNS = ColumnSpec()
 MAX_BATCH_MESSAGES, MAX_BATCH_BYTES = 1000, 4 << 20
 STOP_TIMEOUT_S = 5.0  # waiting for a lost broker after `stop`
 

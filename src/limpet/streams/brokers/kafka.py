@@ -12,10 +12,10 @@ from typing import Any
 from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch, check_same_position_field, position_field
-from limpet.streams.brokers.base import ANY_COLUMNS, POLL_TIMEOUT_S, BrokerSink, BrokerSource, Message, log
+from limpet.streams.brokers.base import POLL_TIMEOUT_S, BrokerSink, BrokerSource, Message, log
 from limpet.streams.brokers.url import format_host_port, parse_broker_url
 from limpet.streams.results import BatchResult
-from limpet.streams.schema import ColumnSpec
+from limpet.streams.schema import ANY_COLUMNS, ColumnSpec
 from limpet.streams.sinks.base import make_offset
 
 DEFAULT_PORTS = {"kafka": 9092}

@@ -18,18 +18,10 @@ from uuid import uuid4
 from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch, position_field
-from limpet.streams.brokers.base import (
-    ANY_COLUMNS,
-    BrokerSink,
-    BrokerSource,
-    Message,
-    MessageQueue,
-    PendingPublishes,
-    log,
-)
+from limpet.streams.brokers.base import BrokerSink, BrokerSource, Message, MessageQueue, PendingPublishes, log
 from limpet.streams.brokers.url import BrokerURL, parse_broker_url
 from limpet.streams.results import BatchResult
-from limpet.streams.schema import ColumnSpec
+from limpet.streams.schema import ANY_COLUMNS, ColumnSpec
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage

@@ -9,10 +9,10 @@ from limpet._format import redact_url
 from limpet.exceptions import InvalidInputError
 from limpet.streams.batch import Batch, check_same_position_field, position_field
 from limpet.streams.brokers._nats_sessions import MAX_IN_FLIGHT_MESSAGES, Consumer, Publisher
-from limpet.streams.brokers.base import ANY_COLUMNS, MAX_BATCH_MESSAGES, BrokerSink, BrokerSource
+from limpet.streams.brokers.base import MAX_BATCH_MESSAGES, BrokerSink, BrokerSource
 from limpet.streams.brokers.url import BrokerURL, format_host_port, parse_broker_url
 from limpet.streams.results import BatchResult
-from limpet.streams.schema import ColumnSpec
+from limpet.streams.schema import ANY_COLUMNS, ColumnSpec
 
 DEFAULT_PORTS = {"nats": 4222}
 

@@ -15,7 +15,7 @@ import numpy as np
 from limpet._format import truncate
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch
-from limpet.streams.schema import ColumnSpec, Schema
+from limpet.streams.schema import ANY_COLUMNS, ColumnSpec, Schema
 from limpet.streams.sources.base import BaseSource
 from limpet.streams.timestamps import ISO_FORMAT, ZONED_ISO_FORMAT
 
@@ -39,11 +39,11 @@ class DirectorySource(BaseSource):
         self,
         path: str | os.PathLike[str],
         open_source: Callable[[Path, ColumnSpec], BaseSource],
-        spec: ColumnSpec | None = None,
+        spec: ColumnSpec = ANY_COLUMNS,
         *,
         follow: bool = True,
     ) -> None:
-        self.path, self.spec, self.follow = Path(path), spec or ColumnSpec(), follow
+        self.path, self.spec, self.follow = Path(path), spec, follow
         if not self.path.is_dir():
             raise InvalidInputError(f"{self.path}: no such directory.")
         self._open_source = open_source

@@ -20,7 +20,7 @@ from limpet.exceptions import InvalidInputError
 from limpet.streams import formats
 from limpet.streams.batch import Batch, position_field
 from limpet.streams.formats.csv import CsvReader
-from limpet.streams.schema import ColumnSpec
+from limpet.streams.schema import ANY_COLUMNS, ColumnSpec
 from limpet.streams.sources.base import BaseSource
 
 log = logging.getLogger("limpet.streams")
@@ -42,13 +42,13 @@ class FileSource(BaseSource):
     def __init__(
         self,
         path: str | os.PathLike[str],
-        spec: ColumnSpec | None = None,
+        spec: ColumnSpec = ANY_COLUMNS,
         *,
         input_format: str | None = None,
         follow: bool = False,
         block_bytes: int = formats.READ_BLOCK_BYTES,
     ) -> None:
-        self.path, self.spec, self.follow, self.block_bytes = Path(path), spec or ColumnSpec(), follow, block_bytes
+        self.path, self.spec, self.follow, self.block_bytes = Path(path), spec, follow, block_bytes
         self.is_gzip = self.path.suffix.lower() == ".gz"
         plain = Path(self.path.stem) if self.is_gzip else self.path
         self.input_format = input_format or FORMAT_BY_SUFFIX.get(plain.suffix.lower())
@@ -188,13 +188,13 @@ class StdinSource(BaseSource):
 
     def __init__(
         self,
-        spec: ColumnSpec | None = None,
+        spec: ColumnSpec = ANY_COLUMNS,
         *,
         input_format: str | None = None,
         path: str | os.PathLike[str] | None = None,
         follow: bool = False,
     ) -> None:
-        self.spec, self.input_format, self.path, self.follow = spec or ColumnSpec(), input_format, path, follow
+        self.spec, self.input_format, self.path, self.follow = spec, input_format, path, follow
         self._reader: formats.LinesReader | None = None
 
     def read(self, position: Any = None) -> Iterator[Batch]:

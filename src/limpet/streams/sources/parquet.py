@@ -15,7 +15,7 @@ from limpet.streams.batch import MAX_KEPT_REJECTS, Batch, RejectLog, position_fi
 from limpet.streams.formats import arrow
 from limpet.streams.formats.arrow import import_pyarrow
 from limpet.streams.formats.json import NO_KEY, NO_TIME, SCHEMA_SAMPLE_RECORDS
-from limpet.streams.schema import ColumnSpec, Schema, infer_schema
+from limpet.streams.schema import ANY_COLUMNS, ColumnSpec, Schema, infer_schema
 from limpet.streams.sources.base import BaseSource
 
 PARQUET_BATCH_ROWS = 1 << 16
@@ -33,7 +33,7 @@ class ParquetSource(BaseSource):
     def __init__(
         self,
         path: str | os.PathLike[str],
-        spec: ColumnSpec | None = None,
+        spec: ColumnSpec = ANY_COLUMNS,
         *,
         schema: Schema | None = None,
         batch_rows: int = PARQUET_BATCH_ROWS,
@@ -46,7 +46,7 @@ class ParquetSource(BaseSource):
         duplicates = [name for name, n in Counter(self._types.names).items() if n > 1]
         if duplicates:
             raise InvalidInputError(f"{self.path} has more than one column {duplicates[0]!r}.")
-        self.schema = schema or infer_schema(self._sample(spec or ColumnSpec()), spec or ColumnSpec())
+        self.schema = schema or infer_schema(self._sample(spec), spec)
         self._check_columns(self.schema, 0)
 
     def read(self, position: Any) -> Iterator[Batch]:
