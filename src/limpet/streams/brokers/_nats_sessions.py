@@ -196,13 +196,10 @@ class Consumer(NatsConnection):
 
 
 class Publisher(NatsConnection):
-    """Publish messages in order, each with an id.
+    """Publish messages in order, each with an id, to a subject to which other clients may publish.
 
-    Before the first message of a run, and after each lost connection, it reads which messages the stream has already:
-    the server detects duplicates within two minutes only, and an outage can be longer.
-
-    `sequence` is the sequence number after which the stream can have messages of this run; None: this run has not
-    published yet. Other clients may publish to the same subject.
+    Before the first message of a run, and after each lost connection, it reads which messages the stream has already,
+    after `sequence` (None: this run has not published yet): the server detects duplicates within two minutes only.
     """
 
     def __init__(self, servers: str | Sequence[str], login: dict[str, Any], subject: str, sequence: int | None) -> None:

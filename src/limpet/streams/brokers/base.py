@@ -28,11 +28,7 @@ STOP_TIMEOUT_S = 5.0  # waiting for a lost broker after `stop`
 
 
 class BrokerSource(BaseSource):
-    """A source of messages.
-
-    The columns are inferred from the first messages. One is not enough for that: the first messages are buffered until
-    there are enough, or for a second.
-    """
+    """A source of messages. The first ones are buffered until the columns can be inferred, or for a second."""
 
     def __init__(self, spec: ColumnSpec, follow: bool, batch_size: int = MAX_BATCH_MESSAGES) -> None:
         self._spec, self._follow, self._batch_size = spec, follow, batch_size
@@ -159,10 +155,7 @@ class PendingPublishes:
 
 
 class Message(NamedTuple):
-    """A message with its number and its subject or topic.
-
-    Of NATS, the number is that in the stream created at `created`, and `pending` messages follow.
-    """
+    """A message; of NATS, numbered in the stream created at `created`, with `pending` messages after it."""
 
     number: int
     subject: str

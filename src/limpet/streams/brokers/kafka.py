@@ -27,10 +27,9 @@ RESERVED_OPTIONS = ("bootstrap.servers", "enable.auto.commit", "enable.partition
 class KafkaSource(BrokerSource):
     """All partitions of a topic, each message once: the position has the offset of each partition.
 
-    Messages of a partition are read in order. The order between partitions is undefined, and differs between runs.
-    `servers` is "host:port,host:port", and `options` are those of librdkafka. Offsets are committed to `group`, for
-    monitoring of the lag; it is not used for reading. A source that does not follow ends where the topic ended when it
-    started.
+    Messages of a partition are read in order; the order between partitions differs between runs. `options` are those of
+    librdkafka. Offsets are committed to `group` to monitor the lag only. A source that does not follow ends where the
+    topic ended when it started.
     """
 
     def __init__(

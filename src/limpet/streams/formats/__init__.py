@@ -113,8 +113,8 @@ def iter_line_blocks(
 ) -> Iterator[Block]:
     """Yield blocks of lines from an offset on; an empty one whenever no whole line has arrived.
 
-    `read` returns up to n bytes: b"" at the end, None if no data has arrived yet. `is_last_line_complete` is called at
-    the end, if the last line has no line end.
+    `read` returns b"" at the end, None if no data has arrived yet. `is_last_line_complete` is called at the end, if the
+    last line has no line end.
 
     >>> pieces = iter([b"a\\nb", b"c\\n", None, b"d", b""])
     >>> [(block.data, block.end) for block in iter_line_blocks(lambda n: next(pieces), 0)]

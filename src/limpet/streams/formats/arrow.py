@@ -42,12 +42,6 @@ def is_numeric_type(kind: Any) -> bool:
     return any(check(kind) for check in checks)
 
 
-def to_sample(column: Any, as_numbers: bool) -> list[Any]:
-    """Return some rows for `infer_schema`: at least a placeholder of the type of the column."""
-    values, placeholder = convert_column(column, as_numbers)
-    return values if any(value is not None for value in values) else [placeholder, *values[1:]]
-
-
 def to_float64(column: Any) -> Vector:
     """Return a column as float64, NaN for null."""
     if not is_numeric_type(column.type):
@@ -99,7 +93,10 @@ def to_times(column: Any, kind: str) -> tuple[timestamps.Times, Flags]:
 
 
 def convert_column(column: Any, as_numbers: bool = False) -> tuple[list[Any], Any]:
-    """Return plain values: numbers, strings, times in ISO 8601, None, or a placeholder of the type, and the latter."""
+    """Return plain values: numbers, strings, times in ISO 8601, None, or a placeholder of the type, and the latter.
+
+    With `as_numbers`, booleans are 1 and 0.
+    """
     types = import_pyarrow().types
     column = _decode_dictionary(column)
     kind = column.type

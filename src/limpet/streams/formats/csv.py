@@ -1,7 +1,4 @@
-"""Points from lines of CSV, whose dialect is inferred: by pyarrow where all lines are well-formed, else line by line.
-
-Both give the same: the result of a line does not depend on the lines around it.
-"""
+"""Points from lines of CSV, whose dialect is inferred: by pyarrow if all are well-formed, else the same line by line."""
 
 from __future__ import annotations
 

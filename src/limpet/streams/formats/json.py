@@ -28,8 +28,7 @@ ParsedRecord = tuple[list[float], Any, str] | str
 class JsonReader:
     """Make batches of JSON: objects {"time": …, "a": 1.5}, lists of them, lists of numbers, or plain numbers.
 
-    A payload can hold several records: a list of objects or of lists, or several lines. The columns are inferred from
-    the first records, unless `schema` is given.
+    A payload can hold several records: a list of objects or of lists, or several lines.
     """
 
     def __init__(self, spec: ColumnSpec, schema: Schema | None = None) -> None:

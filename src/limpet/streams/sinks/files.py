@@ -42,10 +42,9 @@ class SinkOwner(NamedTuple):
 class OwnerLockFile:
     """The hidden file `.NAME.limpet` beside results, which names their owner.
 
-    Only a run with checkpoints truncates results, so only such a run is an owner. It writes its name before its first
-    checkpoint. A new run does not append to owned results, since they would be truncated when the owner resumes; the
-    owner does not truncate results that have another owner, or none. Extended attributes of the results would need no
-    second file, but not every file system and not every copy keeps them.
+    Only a run with checkpoints truncates results, so only such a run is an owner, from before its first checkpoint. A
+    new run does not append to owned results, since they would be truncated when the owner resumes; the owner does not
+    truncate results that have another owner, or none. Not all file systems and copies keep extended attributes instead.
     """
 
     def __init__(self, results: Path) -> None:

@@ -28,12 +28,11 @@ ROW_NUMBER_COLUMN = "n"
 
 
 class SqliteSink(BaseSink):
-    """Writes rows with consecutive numbers, one transaction per batch: exactly-once.
+    """Writes rows with consecutive numbers, one transaction per batch: exactly-once. Others may read at any time.
 
-    Other processes may read at any time. The table `limpet` has a row for each other table, with the number of rows
-    written, and the owner with the number of rows before it. A run does not append to a table with another owner. Each
-    transaction checks that the table is unchanged since the last one, which detects concurrent runs. `overwrite`
-    replaces existing rows instead of appending to them.
+    The table `limpet` has a row for each other table, with the number of rows written, and the owner with the number of
+    rows before it. A run does not append to a table with another owner. Each transaction checks that the table is
+    unchanged since the last one, which detects concurrent runs.
     """
 
     is_exclusive = True
@@ -56,12 +55,10 @@ class SqliteSink(BaseSink):
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
             with transaction(self._database):
-                self._database.execute(
-                    "create table if not exists limpet "
-                    "(name text primary key, next integer not null, owner text, since integer)"
-                )
-                for name in self.tables:
-                    self._database.execute("insert or ignore into limpet (name, next) values (?, 0)", (name,))
+                columns = "name text primary key, next integer not null, owner text, since integer"
+                self._database.execute(f"create table if not exists limpet ({columns})")
+                new = [(name,) for name in self.tables]
+                self._database.executemany("insert or ignore into limpet (name, next) values (?, 0)", new)
             self._next = {name: self._read_state(name)[0] for name in self.tables}
 
     def write(self, results: BatchResult) -> None:
@@ -100,8 +97,8 @@ class SqliteSink(BaseSink):
                     continue
                 known_rows = int(rows[name])
                 if count < known_rows:
-                    message = f"must have the {known_rows} {name} of the checkpoint, got {count}"
-                    raise CheckpointError(f"{self.path}: {message}")
+                    words = f"must have the {known_rows} {name} of the checkpoint, got {count}"
+                    raise CheckpointError(f"{self.path}: {words}")
                 check_owner(f"the table {name} of {self.path}", owner, offset["owner"], count - known_rows)
                 if count > known_rows:
                     self._database.execute(f"delete from {name} where n >= ?", (known_rows,))
@@ -143,7 +140,7 @@ class SqliteSink(BaseSink):
         """Insert the rows of one table and return the number of rows then."""
         rows, first = to_rows(results, name), self._next[name]
         if name not in self._created_tables:
-            columns = [_to_sql_name(column) for column in get_column_names(results, name)]
+            columns = [_to_utf8(column).replace("\0", "?") for column in get_column_names(results, name)]
             self._create_table(name, dedupe_names(columns, [ROW_NUMBER_COLUMN]))
         if rows:
             numbered = ((first + i, *map(_to_sql_value, row)) for i, row in enumerate(rows))
@@ -186,11 +183,6 @@ def _to_sql_value(value: Any) -> Any:
     """Convert a value to one that SQLite can hold."""
     text = " ".join(value) if isinstance(value, list) else value
     return _to_utf8(text) if isinstance(text, str) else text
-
-
-def _to_sql_name(text: str) -> str:
-    """Replace what a name in SQL cannot hold."""
-    return _to_utf8(text).replace("\0", "?")
 
 
 def _to_utf8(text: str) -> str:

@@ -47,17 +47,12 @@ class DeliveryResult:
 
 
 class WebhookSink(BaseSink):
-    """POSTs alarms as ``{"run": …, "alarms": [{"id": …, "kind": …, …}, …]}``.
+    """POSTs alarms as ``{"run": …, "alarms": [{"id": …, "kind": …, …}, …]}``, each at least once, in order.
 
-    Each alarm is delivered at least once, in order: undelivered alarms are part of the checkpoint, and after a crash
-    some are sent again, with the same `id`. A repeated POST has the same `Idempotency-Key`. Connection errors and
-    the statuses 408, 425, 429 and 5xx are retried with exponential back-off, or after the time in `Retry-After`. Any
-    other status than 2xx is permanent: these alarms are logged as an error and counted in `n_failed`. Redirects are
-    followed if they are 307 or 308 and stay on the host.
-
-    The user:password@ of the URL is sent as Basic authorization and never logged, nor are path and query. All times are
-    in seconds: `timeout` to connect, and to wait for a response; `patience` that `drain` waits for undelivered alarms;
-    `retry_delays` the first and the largest delay between retries.
+    Undelivered alarms are part of the checkpoint; after a crash some are sent again, with the same `id`, and a repeated
+    POST has the same `Idempotency-Key`. Temporary errors are retried with exponential back-off between the two
+    `retry_delays`, or after `Retry-After`; other alarms are logged as an error and counted in `n_failed`. The login of
+    the URL is sent as Basic authorization and never logged, nor are path and query. `drain` waits `patience` seconds.
     """
 
     def __init__(

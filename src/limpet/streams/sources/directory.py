@@ -52,7 +52,9 @@ class DirectorySource(BaseSource):
 
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Yield the batches after a position {"done": …, "current": …, "inner": …}."""
-        state = _check_position(position)
+        state = {"done": [], "current": None, "inner": None} if position is None else position
+        if not isinstance(state, dict) or not {"done", "current", "inner"} <= state.keys():
+            raise InvalidInputError(f"position: must be one of a directory, got {truncate(repr(position))}.")
         self.schema = None if position is None else self.schema
         self._done_list = None
         self._done = {stamp[0]: stamp for stamp in map(list, state["done"])}
@@ -132,14 +134,6 @@ class DirectorySource(BaseSource):
 
     def _make_empty_batch(self, n_records: int = -1) -> Batch:
         return Batch(np.zeros((0, 1)), self._position(None, None), schema=self.schema, n_records=n_records)
-
-
-def _check_position(position: Any) -> dict[str, Any]:
-    if position is None:
-        return {"done": [], "current": None, "inner": None}
-    if not isinstance(position, dict) or not {"done", "current", "inner"} <= position.keys():
-        raise InvalidInputError(f"position: must be one of a directory, got {truncate(repr(position))}.")
-    return position
 
 
 def _read_file_identity(path: Path) -> tuple[int | None, int | None, int | None]:

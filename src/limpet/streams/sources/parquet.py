@@ -102,15 +102,16 @@ class ParquetSource(BaseSource):
             raise InvalidInputError(f"{self.path} cannot be read after row {row}: {why}.") from None
 
     def _sample(self, spec: ColumnSpec) -> list[dict[str, Any]]:
-        """Return the first rows as plain values; a placeholder for an empty file."""
+        """Return the first rows as plain values, with a placeholder of the type where a column is empty."""
         batches = self._file.iter_batches(SCHEMA_SAMPLE_RECORDS) if self.n_rows else iter(())
         rows = self._next_rows(batches, 0)
         if rows is None:
             rows = import_pyarrow().RecordBatch.from_pylist([{}], self._types)
-        columns = {
-            name: arrow.to_sample(column, as_numbers=name in (spec.columns or ()))
-            for name, column in zip(self._types.names, rows.columns, strict=True)
-        }
+        columns = {}
+        for name, column in zip(self._types.names, rows.columns, strict=True):
+            values, placeholder = arrow.convert_column(column, as_numbers=name in (spec.columns or ()))
+            is_empty = all(value is None for value in values)
+            columns[name] = [placeholder, *values[1:]] if is_empty else values
         return [{name: values[i] for name, values in columns.items()} for i in range(len(rows))]
 
     def _check_columns(self, schema: Schema, row: int) -> None:
