@@ -159,10 +159,8 @@ class Runner:
 
     A checkpoint holds the state of the model, the position of the source and the offset of the sink. It is written
     after the sink has made its results durable, so that after a crash the sink is never behind the checkpoint: results
-    after it are removed, the source is read again from there, and the same results follow, to the last bit.
-
-    `run_id_fields`, such as the source, must not change between start and resume; `record` names an estimate to record
-    in the traces.
+    after it are removed, the source is read again from there, and the same results follow, to the last bit. So
+    `run_id_fields`, such as the source, must not change. `record` names an estimate to record in the traces.
     """
 
     def __init__(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from limpet._optional import optional_import
@@ -190,6 +191,7 @@ class PartitionOffsets:
 
     def __init__(self, consumer: Any, topic: str, servers: str) -> None:
         self._kafka = import_confluent_kafka()
+        self._partition = partial(self._kafka.TopicPartition, topic)
         self._consumer, self._topic, self._servers = consumer, topic, servers
         self._next: dict[int, int] = {}
         self._end: dict[int, int] = {}
@@ -199,9 +201,7 @@ class PartitionOffsets:
         """Start at given offsets, in other partitions at the first available one."""
         for number in sorted({*self._list_partition_numbers(), *offsets}):
             self._next[number], self._end[number] = self._find_start_offset(number, offsets.get(number))
-        self._consumer.assign(
-            [self._kafka.TopicPartition(self._topic, number, offset) for number, offset in self._next.items()]
-        )
+        self._consumer.assign([self._partition(number, offset) for number, offset in self._next.items()])
 
     def accept(self, message: Any, follow: bool) -> bool:
         """Return whether a message is a record, not an event of a partition."""
@@ -234,9 +234,7 @@ class PartitionOffsets:
         """Return the number of messages not read yet, as far as the client has it cached."""
         n = 0
         for number, offset in self._next.items():
-            known = self._consumer.get_watermark_offsets(
-                self._kafka.TopicPartition(self._topic, number), cached=True, timeout=0
-            )
+            known = self._consumer.get_watermark_offsets(self._partition(number), cached=True, timeout=0)
             if known is None or known[1] < 0:
                 return None
             n += max(0, known[1] - offset)
@@ -253,7 +251,7 @@ class PartitionOffsets:
             return  # the connection is lost
         for number in new_numbers:
             self._next[number], self._end[number] = 0, 0
-            self._consumer.incremental_assign([self._kafka.TopicPartition(self._topic, number, 0)])
+            self._consumer.incremental_assign([self._partition(number, 0)])
 
     def _list_partition_numbers(self) -> list[int]:
         known = list_topics(self._consumer, self._servers, self._topic)[self._topic]
@@ -263,22 +261,20 @@ class PartitionOffsets:
 
     def _find_start_offset(self, number: int, stored_offset: int | None) -> tuple[int, int]:
         """Return the start offset and the current end of a partition."""
-        partition = self._kafka.TopicPartition(self._topic, number)
         try:
-            low, high = self._consumer.get_watermark_offsets(partition, timeout=REPLY_TIMEOUT_S)
+            low, high = self._consumer.get_watermark_offsets(self._partition(number), timeout=REPLY_TIMEOUT_S)
         except self._kafka.KafkaException as error:
             raise InvalidInputError(f"{self._servers}: {self._topic}: {describe_error(error)}") from error
-        if stored_offset is not None and stored_offset < low:
-            log.warning(
-                "%s: partition %d of %s starts at %d: %d messages were deleted before they were read",
-                *(self._servers, number, self._topic, low, low - stored_offset),
-            )
-        if stored_offset is not None and stored_offset > high:
-            log.warning(
-                "%s: partition %d of %s ends at %d, before %d: it was created again, and is read from the beginning",
-                *(self._servers, number, self._topic, high, stored_offset),
-            )
-        return (stored_offset if stored_offset is not None and low <= stored_offset <= high else low), high
+        if stored_offset is None or low <= stored_offset <= high:
+            return low if stored_offset is None else stored_offset, high
+        label = f"{self._servers}: partition {number} of {self._topic}"
+        if stored_offset < low:
+            words = "%s starts at %d: %d messages were deleted before they were read"
+            log.warning(words, label, low, low - stored_offset)
+        else:
+            words = "%s ends at %d, before %d: it was created again, and is read from the beginning"
+            log.warning(words, label, high, stored_offset)
+        return low, high
 
 
 def import_confluent_kafka() -> Any:

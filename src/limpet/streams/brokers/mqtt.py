@@ -254,7 +254,7 @@ class MqttSession(MqttConnection):
         self.client.on_message, self.client.on_subscribe = self._on_message, self._on_subscribe
 
     def take(self, max_messages: int) -> list[Message]:
-        """Return messages; wait for a moment if there are none."""
+        """Return messages; wait for a moment if none has arrived."""
         messages = self.queue.take(max_messages)
         if not messages and self.failure is not None:
             raise self.failure

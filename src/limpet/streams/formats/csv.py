@@ -1,4 +1,4 @@
-"""Points from lines of CSV, whose dialect is inferred: by pyarrow if all are well-formed, else the same line by line."""
+"""Points from lines of CSV of an inferred dialect: by pyarrow if all are well-formed, else the same line by line."""
 
 from __future__ import annotations
 

@@ -62,8 +62,7 @@ class WebhookSink(BaseSink):
             raise InvalidInputError(f"timeout, patience: must be positive, got {timeout} and {patience}")
         if not 0 < retry_delays[0] <= retry_delays[1]:
             raise InvalidInputError(f"retry_delays: must be positive and increasing, got {retry_delays}")
-        self._url = parse_webhook_url(url)
-        self._client = _make_client(self._url, timeout)
+        self._url, self._client = _open_client(url, timeout)
         self.redacted_url = f"{self._url.scheme}://{self._url.netloc.decode()}"
         self.name = f"alarms to {self.redacted_url}"
         self.patience, self.retry_delays = patience, retry_delays
@@ -183,8 +182,8 @@ class WebhookSink(BaseSink):
             log.error("%s refused %d alarms: %s", self.redacted_url, n, outcome.reason)
 
 
-def parse_webhook_url(url: str) -> httpx.URL:
-    """Return the URL after validation."""
+def _open_client(url: str, timeout: float) -> tuple[httpx.URL, httpx.Client]:
+    """Return the URL after validation, and a client that sends its login."""
     with optional_import("a web hook", "webhook"):
         import httpx
     try:
@@ -194,7 +193,16 @@ def parse_webhook_url(url: str) -> httpx.URL:
     if not parsed.host or parsed.scheme not in ("http", "https") or re.search(r"\s", url):
         redacted_url = re.sub(r".*@", "…@", url.partition("?")[0])
         raise InvalidInputError(f"url: must be http://host/… or https://host/…, got {redacted_url!r}")
-    return parsed
+    httpx_log = logging.getLogger("httpx")
+    if httpx_log.level == logging.NOTSET:
+        httpx_log.setLevel(logging.WARNING)  # it logs whole URLs as INFO, and the path of a web hook is often a secret
+    client = httpx.Client(
+        auth=(parsed.username, parsed.password) if parsed.userinfo else None,
+        headers={"Content-Type": "application/json", "User-Agent": "limpet"},
+        timeout=timeout,
+        verify=ssl.create_default_context(),  # the certificates of the system
+    )
+    return parsed, client
 
 
 def post(client: httpx.Client, url: httpx.URL, body: bytes) -> DeliveryResult:
@@ -241,20 +249,6 @@ def parse_retry_after(retry_after: str | None) -> float | None:
         return min(max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0), MAX_RETRY_AFTER_S)
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def _make_client(url: httpx.URL, timeout: float) -> httpx.Client:
-    import httpx
-
-    httpx_log = logging.getLogger("httpx")
-    if httpx_log.level == logging.NOTSET:
-        httpx_log.setLevel(logging.WARNING)  # it logs whole URLs as INFO, and the path of a web hook is often a secret
-    return httpx.Client(
-        auth=(url.username, url.password) if url.userinfo else None,
-        headers={"Content-Type": "application/json", "User-Agent": "limpet"},
-        timeout=timeout,
-        verify=ssl.create_default_context(),  # the certificates of the system
-    )
 
 
 def _keeps_post_and_host(status: int, old: httpx.URL, new: httpx.URL) -> bool:
