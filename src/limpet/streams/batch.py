@@ -71,7 +71,10 @@ class RejectLog:
     def keep(self, reason: str, index: int, record: Any) -> None:
         """Keep a record that has been counted, on one line and shortened, if it is one of the first."""
         if self.remaining_capacity:
-            self.first.append(RejectedRecord(reason, index, _shorten(record)))
+            if isinstance(record, bytes | bytearray | memoryview):
+                record = bytes(record[: 4 * MAX_REJECT_CHARS]).decode("utf-8", "replace")
+            text = truncate(record if isinstance(record, str) else repr(record), MAX_REJECT_CHARS)
+            self.first.append(RejectedRecord(reason, index, text))
 
     def merge(self, others: RejectLog, first_record: int) -> None:
         """Add those of the next batch, whose first record has the index `first_record`."""
@@ -87,17 +90,6 @@ class RejectLog:
     def from_dict(cls, data: dict[str, Any]) -> RejectLog:
         """Restore a log from `to_dict`."""
         return cls(Counter(data["counts"]), [RejectedRecord(*fields) for fields in data["first"]])
-
-
-def _shorten(record: Any) -> str:
-    """Return the beginning of a record on one line, without control characters.
-
-    >>> _shorten(b"a" * 100)[-5:], _shorten(b"x\\xff\\x1b[2J")
-    ('aaaa…', 'x�?[2J')
-    """
-    if isinstance(record, bytes | bytearray | memoryview):
-        record = bytes(record[: 4 * MAX_REJECT_CHARS]).decode("utf-8", "replace")
-    return truncate(record if isinstance(record, str) else repr(record), MAX_REJECT_CHARS)
 
 
 @dataclass(eq=False)

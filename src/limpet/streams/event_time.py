@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -54,24 +55,19 @@ class Arrival(IntEnum):
 ON_TIME, CLOCK_RESET, LATE, DUPLICATE = Arrival
 
 
+@dataclass(slots=True, eq=False)
 class StreamClock:
-    """The clock of one stream: the latest accepted point, and how many late ones, in order, came since, and the last.
+    """The clock of one stream, for points that arrive one by one.
 
     >>> clock = StreamClock()
     >>> [clock.check(time, (1.0,)).name for time in (10, 20, 15, 20, 21)]
     ['ON_TIME', 'ON_TIME', 'LATE', 'DUPLICATE', 'ON_TIME']
     """
 
-    __slots__ = ("last_late", "latest", "n_late", "values")
-
-    def __init__(
-        self,
-        latest: EventTime | None = None,
-        values: Sequence[float] = (),
-        n_late: int = 0,
-        last_late: EventTime | None = None,
-    ) -> None:
-        self.latest, self.values, self.n_late, self.last_late = latest, values, n_late, last_late
+    latest: EventTime | None = None  # of the accepted points
+    values: Sequence[float] = ()
+    n_late: int = 0  # successive late points, in order among themselves, since then
+    last_late: EventTime | None = None
 
     def check(
         self, time: EventTime | None, values: Sequence[float], reset_after: int | None = CLOCK_RESET_AFTER

@@ -148,11 +148,6 @@ def to_records(results: BatchResult, table: str) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*map(to_plain_list, columns.values()), strict=True)]
 
 
-def first_index(results: BatchResult, table: str) -> int:
-    """Return the number of rows of a table before this batch."""
-    return results.first_alarm if table == ALARMS_TABLE else results.first_point
-
-
 def to_plain_list(column: Any) -> list[Any]:
     """Convert a column to Python values, with None for numbers that JSON cannot represent.
 

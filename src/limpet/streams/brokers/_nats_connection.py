@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 MIN_RECONNECT_DELAY_S, MAX_RECONNECT_DELAY_S = 0.2, 5.0
-REPLY_TIMEOUT_S = 3.0
+REPLY_TIMEOUT_S, CLOSE_TIMEOUT_S = 3.0, 5.0
 
 
 class ConnectionLost(Exception):
@@ -32,29 +32,6 @@ class RetryLater(Exception):
     """A new session is needed, without an error."""
 
 
-class AsyncioThread:
-    """An event loop in a separate thread, for synchronous callers."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
-        self._thread.start()
-
-    def submit(self, task: Coroutine[Any, Any, Any]) -> Future[Any]:
-        return asyncio.run_coroutine_threadsafe(task, self.loop)
-
-    def close(self, timeout_s: float = 5.0) -> None:
-        """Cancel running coroutines and end the thread."""
-        if self.loop.is_closed():
-            return
-        with contextlib.suppress(TimeoutError):
-            self.submit(_cancel_all()).result(timeout_s)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(timeout_s)
-        if not self._thread.is_alive():
-            self.loop.close()
-
-
 async def _cancel_all() -> None:
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in others:
@@ -63,7 +40,7 @@ async def _cancel_all() -> None:
 
 
 class NatsConnection:
-    """A connection that runs `session` of a subclass, again after each reconnect.
+    """A connection that runs `session` of a subclass in an event loop of its thread, again after each reconnect.
 
     The reconnect of the client library is not used: requests are lost with the connection, so that a consumer has to be
     created again in any case, and one code path is easier to get right than two.
@@ -77,7 +54,9 @@ class NatsConnection:
         self.label = ", ".join(redact_url(server) for server in self.servers)
         self.subject, self._login, self._purpose = subject, login, purpose
         self.failure: Exception | None = None
-        self._ready, self._thread = threading.Event(), AsyncioThread(f"limpet {purpose}")
+        self._ready, self.loop = threading.Event(), asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name=f"limpet {purpose}", daemon=True)
+        self._thread.start()
         self._last_error: Exception | None = None
         self._lost, self._reconnect_delay_s = False, MIN_RECONNECT_DELAY_S
         self.broken: asyncio.Future[None] | None = None
@@ -91,7 +70,7 @@ class NatsConnection:
 
     def open(self) -> None:
         """Connect and wait until the first session is set up, or raise."""
-        self._thread.submit(self._run_sessions())
+        self.submit(self._run_sessions())
         self._ready.wait(4 * REPLY_TIMEOUT_S)
         if self.failure is not None:
             self.close()
@@ -100,9 +79,19 @@ class NatsConnection:
             self.close()
             raise InvalidInputError(f"{self.label}: no response within {4 * REPLY_TIMEOUT_S:g} s.")
 
+    def submit(self, task: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(task, self.loop)
+
     def close(self) -> None:
-        """Disconnect."""
-        self._thread.close()
+        """Cancel running coroutines, disconnect and end the thread."""
+        if self.loop.is_closed():
+            return
+        with contextlib.suppress(TimeoutError):
+            self.submit(_cancel_all()).result(CLOSE_TIMEOUT_S)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(CLOSE_TIMEOUT_S)
+        if not self._thread.is_alive():
+            self.loop.close()
 
     def mark_up(self) -> None:
         """Mark the session as set up."""

@@ -64,7 +64,7 @@ class Consumer(NatsConnection):
         if not messages and self.failure is not None:
             raise self.failure
         if messages and self._n_requested + len(self._queue) <= PREFETCH_MESSAGES // 2:
-            self._thread.submit(self._request_messages())
+            self.submit(self._request_messages())
         return messages
 
     @property
@@ -174,7 +174,7 @@ class Consumer(NatsConnection):
             self.mark_lost(words.lower() or f"the consumer is gone, status {status}")
         elif n_remaining is not None and status != "100":
             self._n_requested = max(0, self._n_requested - int(n_remaining))
-            self._thread.submit(self._request_messages())
+            self.submit(self._request_messages())
 
     async def _request_messages(self) -> None:
         """Request as many messages as the queue has capacity for."""
@@ -218,7 +218,7 @@ class Publisher(NatsConnection):
     def enqueue(self, prefix: str, messages: list[tuple[int, bytes]]) -> None:
         """Enqueue messages; their ids are the prefix and their numbers."""
         self.unconfirmed.add(len(messages))
-        self._thread.loop.call_soon_threadsafe(self._enqueue, prefix, messages)
+        self.loop.call_soon_threadsafe(self._enqueue, prefix, messages)
 
     def on_failure(self) -> None:
         """Raise the failure where confirmations are waited for."""

@@ -15,7 +15,7 @@ import numpy as np
 from limpet.exceptions import LimpetError
 from limpet.streams.batch import Batch
 from limpet.streams.formats.json import SCHEMA_SAMPLE_RECORDS, SUBJECT_COLUMNS, JsonReader
-from limpet.streams.results import BatchResult, check_table, first_index, to_json_line, to_records
+from limpet.streams.results import ALARMS_TABLE, BatchResult, check_table, to_json_line, to_records
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 from limpet.streams.sources.base import BaseSource
@@ -100,7 +100,8 @@ class BrokerSink(BaseSink):
 
     def _encode(self, results: BatchResult) -> Iterator[tuple[int, bytes, str | None]]:
         """Yield the number in the run, the JSON and the key of each message."""
-        for n, row in enumerate(to_records(results, self._table), first_index(results, self._table)):
+        first = results.first_alarm if self._table == ALARMS_TABLE else results.first_point
+        for n, row in enumerate(to_records(results, self._table), first):
             key, text = row.get("key"), to_json_line({"id": f"{results.run_id}-{self._table}-{n}"} | row)
             yield n, text.encode("utf-8", "replace"), None if key is None else str(key)
 

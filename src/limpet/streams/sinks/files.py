@@ -290,20 +290,16 @@ class CsvFile(LinesFile):
         if self._names is None:
             self._names = get_column_names(results, self.table)
             if self._file.tell():
-                self._check_header(self._names)
+                with open(self.path, encoding="utf-8", errors="replace", newline="") as file:
+                    header = next(csv.reader(file), [])
+                if header != list(self._names):
+                    columns = f"{', '.join(self._names)}, got {', '.join(header)}"
+                    raise InvalidInputError(f"{self.path}: must have the columns {columns}. Give another file")
             else:
                 writer.writerow(self._names)
         for row in to_rows(results, self.table):
             writer.writerow([_format_cell(value) for value in row])
         return text.getvalue()
-
-    def _check_header(self, names: Sequence[str]) -> None:
-        with open(self.path, encoding="utf-8", errors="replace", newline="") as file:
-            header = next(csv.reader(file), [])
-        if header != list(names):
-            raise InvalidInputError(
-                f"{self.path}: must have the columns {', '.join(names)}, got {', '.join(header)}. Give another file"
-            )
 
 
 def _format_cell(value: Any) -> Any:
