@@ -310,10 +310,8 @@ class Runner:
         if self.position is not None:
             self.source.commit(self.position)
         self._uncommitted, self.committed_at = 0, time.time()
-        self._next_commit = time.monotonic() + min(
-            max(self.checkpoint_interval, elapsed_s / MAX_CHECKPOINT_SHARE),
-            MAX_INTERVAL_FACTOR * self.checkpoint_interval,
-        )
+        interval_s = max(self.checkpoint_interval, elapsed_s / MAX_CHECKPOINT_SHARE)
+        self._next_commit = time.monotonic() + min(interval_s, MAX_INTERVAL_FACTOR * self.checkpoint_interval)
 
 
 class PrefetchingReader:

@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any, cast
@@ -159,16 +160,14 @@ class ArrowCsvReader:
         if schema.time_kind in timestamps.ISO_FORMATS:  # all lines have a zone, or none has: the likelier case first
             zones = (None, "UTC") if schema.time_kind == timestamps.ISO_FORMAT else ("UTC", None)
             time_types = [pa.timestamp("ns", zone) for zone in zones]
-        self._options_to_try = [
-            (
-                arrow_csv.ReadOptions(use_threads=False, block_size=1 << 30, column_names=dialect.names),
-                arrow_csv.ParseOptions(delimiter=dialect.separator),
-                arrow_csv.ConvertOptions(
-                    column_types=types if schema.time is None else types | {schema.time: time_type},
-                    include_columns=schema.required_columns,
-                    null_values=MISSING_VALUES,
-                    decimal_point=dialect.decimal,
-                ),
+        self._read = arrow_csv.ReadOptions(use_threads=False, block_size=1 << 30, column_names=dialect.names)
+        self._parse = arrow_csv.ParseOptions(delimiter=dialect.separator)
+        self._conversions_to_try = [
+            arrow_csv.ConvertOptions(
+                column_types=types if schema.time is None else types | {schema.time: time_type},
+                include_columns=schema.required_columns,
+                null_values=MISSING_VALUES,
+                decimal_point=dialect.decimal,
             )
             for time_type in time_types
         ]
@@ -197,11 +196,9 @@ class ArrowCsvReader:
 
     def _read_table(self, data: bytes) -> Any:
         """Return the required columns, or None if pyarrow cannot parse them."""
-        for options in self._options_to_try:
-            try:
-                return self._csv.read_csv(self._pyarrow.BufferReader(data), *options)
-            except (self._pyarrow.ArrowInvalid, self._pyarrow.ArrowKeyError):
-                continue
+        for convert in self._conversions_to_try:
+            with suppress(self._pyarrow.ArrowInvalid, self._pyarrow.ArrowKeyError):
+                return self._csv.read_csv(self._pyarrow.BufferReader(data), self._read, self._parse, convert)
         return None
 
 

@@ -144,15 +144,14 @@ def batch_from_records(records: Iterable[tuple[ParsedRecord, bytes]], schema: Sc
         else:
             accepted.append((index, *parsed))
     record_index, points, times, keys = zip(*accepted, strict=True) if accepted else ((), (), (), ())
-    return Batch(
+    batch = Batch(
         np.array(points, np.float64).reshape(len(points), len(schema.values)),
         position,
         schema.values,
         None if schema.key is None else StrKeys(list(keys)),
         None if schema.time is None or schema.time_kind is None else to_time_array(times, schema.time_kind),
         schema,
-        n_records=n_records,
         record_index=np.array(record_index, np.int64),
-        rejects=rejects,
-        tz_aware=schema.is_zoned,
     )
+    batch.n_records, batch.rejects, batch.tz_aware = n_records, rejects, schema.is_zoned
+    return batch

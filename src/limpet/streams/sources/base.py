@@ -91,8 +91,13 @@ class ProbedSource(SourceWrapper):
                 self._buffered.append(batch)
                 self.schema = self.schema or batch.schema
                 return True
-            if batch.n_records:
-                self._add_rejects(batch)
+            if batch.n_records and not self._buffered:
+                self._buffered.append(batch)
+            elif batch.n_records:  # malformed records before the first point, merged into one batch
+                first = self._buffered[0]
+                first.rejects.merge(batch.rejects, first.n_records)
+                first.n_records += batch.n_records
+                first.position, first.schema = batch.position, batch.schema
             if stop.is_set():
                 return False
         return False
@@ -112,16 +117,6 @@ class ProbedSource(SourceWrapper):
             self._batches.close()
         self._position, self._batches, self._buffered = position, self.source.read(position), []
         return self._batches
-
-    def _add_rejects(self, batch: Batch) -> None:
-        """Merge the malformed records before the first point into one batch."""
-        if not self._buffered:
-            self._buffered.append(batch)
-            return
-        first = self._buffered[0]
-        first.rejects.merge(batch.rejects, first.n_records)
-        first.n_records += batch.n_records
-        first.position, first.schema = batch.position, batch.schema
 
 
 class SplitColumns(SourceWrapper):

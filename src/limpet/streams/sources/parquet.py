@@ -135,17 +135,9 @@ class ParquetSource(BaseSource):
             invalid[NO_KEY] = keys.codes < 0
         if schema.time is not None and schema.time_kind is not None:
             times, invalid[NO_TIME] = arrow.to_times(rows.column(schema.time), schema.time_kind)
-        batch = Batch(
-            values,
-            {"row": end, "file": self._fingerprint},
-            schema.values,
-            keys,
-            times,
-            schema,
-            rejects=_make_rejects(invalid, rows),
-            lag=self.n_rows - end,
-            tz_aware=schema.is_zoned,
-        )
+        position = {"row": end, "file": self._fingerprint}
+        batch = Batch(values, position, schema.values, keys, times, schema, lag=self.n_rows - end)
+        batch.tz_aware, batch.rejects = schema.is_zoned, _make_rejects(invalid, rows)
         return batch if not batch.rejects.total else batch.filter(~np.logical_or.reduce(list(invalid.values())))
 
 
