@@ -270,7 +270,6 @@ def last_estimate(trace: Trace) -> Vector | None:
 
 
 def _combine(reduction: str, before: Array, after: Array) -> Array:
-    """Reduce two consecutive buckets to one."""
     return np.where(np.isnan(after), before, after) if reduction == REDUCE_LAST else UFUNCS[reduction](before, after)
 
 

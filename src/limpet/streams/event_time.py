@@ -257,12 +257,8 @@ class EventTimeFilter:
         return batch.filter(~skipped) if skipped.any() else batch, n_late, int(skipped.sum()) - n_late
 
     def _assign_rows(self, keys: StrKeys) -> Integers:
-        """Return the row of each point; new streams get one."""
-        names = list(keys.values) if keys.codes is not None else list(dict.fromkeys(keys.values))
-        rows = [self._rows.setdefault(name, len(self._rows)) for name in names]
-        if keys.codes is not None:
-            return np.array(rows, np.int64)[keys.codes]
-        return np.array([self._rows[name] for name in keys.values], np.int64)
+        rows = np.array([self._rows.setdefault(name, len(self._rows)) for name in keys.values], np.int64)
+        return rows if keys.codes is None else rows[keys.codes]
 
     def _log_clock_resets(self, rows: Integers) -> None:
         for row in rows.tolist():

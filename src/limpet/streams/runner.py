@@ -140,7 +140,6 @@ def run(
 
 
 def _to_sink(sink: Any) -> BaseSink:
-    """Return the sink that a URI, a path, a function or a list of sinks stands for."""
     if isinstance(sink, BaseSink):
         return sink
     if isinstance(sink, str | os.PathLike):
@@ -231,7 +230,6 @@ class Runner:
             raise LimpetError(f"{self.sink.undelivered} alarms were not delivered. With a checkpoint they are kept.")
 
     def _forward_stop_to_sink(self, finished: threading.Event) -> None:
-        """Unblock the sink when the run has to stop."""
         while not finished.is_set():
             if self.stop.wait(POLL_TIMEOUT_S):
                 self.sink.stop_waiting()

@@ -128,7 +128,6 @@ def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
 
 
 def _select_majority_type(values: Sequence[Any]) -> list[Any]:
-    """Return the values of the most frequent type: numbers, strings, or others."""
     numbers = [value for value in values if is_number(value)]
     strings = [value for value in values if isinstance(value, str)]
     others = [value for value in values if not is_number(value) and not isinstance(value, str)]
@@ -191,7 +190,6 @@ def _find_key_column(values_by_name: dict[str, list[Any]], spec: ColumnSpec, tim
 
 
 def _get_ignore_reason(name: str, values: Sequence[Any]) -> str | None:
-    """Return why a column is ignored, None if it is not."""
     if not values:
         return "empty"
     if isinstance(values[0], dict | list):

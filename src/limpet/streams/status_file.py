@@ -62,7 +62,6 @@ class StatusFile:
             self._has_warned = True
 
     def _update_rate(self, points: int) -> float:
-        """Return the points per second over the last seconds."""
         now = time.monotonic()
         self._points_at.append((now, points))
         while now - self._points_at[0][0] > RATE_WINDOW_S and len(self._points_at) > 2:

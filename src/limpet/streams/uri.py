@@ -164,7 +164,6 @@ def local_path(uri: str) -> Path | None:
 
 
 def _load_factory(group: str, uri: str) -> Any:
-    """Load the factory that is registered for the scheme of a URL."""
     scheme, built_in = _get_scheme(uri), BUILT_IN_FACTORIES[group]
     if scheme in built_in:
         return EntryPoint(scheme, built_in[scheme], group).load()

@@ -94,7 +94,6 @@ class NatsConnection:
             self.loop.close()
 
     def mark_up(self) -> None:
-        """Mark the session as set up."""
         if self._lost:
             log.info("%s: reconnected", self.label)
         self._lost, self._reconnect_delay_s = False, MIN_RECONNECT_DELAY_S
@@ -204,7 +203,6 @@ class NatsConnection:
 
 
 def _describe_error(error: BaseException | None) -> str:
-    """Describe an error briefly."""
     words = str(error).strip()
     if isinstance(error, ConnectionRefusedError) or "Connect call failed" in words:
         return "connection refused"

@@ -73,11 +73,9 @@ class Consumer(NatsConnection):
         return self._is_complete and not self._queue
 
     def on_failure(self) -> None:
-        """Wake the waiting reader."""
         self._queue.wake()
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
-        """Create a consumer and queue its messages, until it is lost."""
         assert self.broken is not None
         missing = f"stream with the subject {self.subject!r}" if self.stream is None else f"stream {self.stream!r}"
         info = await self.find_stream(jetstream, self.stream, f"no {missing}")
@@ -177,7 +175,6 @@ class Consumer(NatsConnection):
             self.submit(self._request_messages())
 
     async def _request_messages(self) -> None:
-        """Request as many messages as the queue has capacity for."""
         capacity = PREFETCH_MESSAGES - self._n_requested - len(self._queue)
         if self._client is None or capacity < PREFETCH_MESSAGES // 2 or self._queue.n_bytes > PREFETCH_BYTES:
             return
@@ -221,7 +218,6 @@ class Publisher(NatsConnection):
         self.loop.call_soon_threadsafe(self._enqueue, prefix, messages)
 
     def on_failure(self) -> None:
-        """Raise the failure where confirmations are waited for."""
         self.unconfirmed.fail(self.failure)
 
     def _enqueue(self, prefix: str, messages: list[tuple[int, bytes]]) -> None:
@@ -231,7 +227,6 @@ class Publisher(NatsConnection):
         self._wake.set()
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
-        """Publish messages until the connection is lost."""
         assert self.broken is not None
         info = await self.find_stream(jetstream, None, f"no stream accepts the subject {self.subject!r}")
         stream, last = str(info.config.name), info.state.last_seq

@@ -58,13 +58,9 @@ class BrokerSource(BaseSource):
                 return Batch(np.zeros((0, 1)), self._decoded_position, lag=lag)
             messages, self._buffered = self._buffered, []
         self._decoded_position = position
-        if messages:
-            subjects = [message.subject for message in messages] if self._by_subject else None
-            batch = self._reader.make_batch([message.payload for message in messages], position, subjects)
-            batch.lag = lag
-        else:
-            batch = Batch(np.zeros((0, 1)), position, schema=self._reader.schema, lag=lag)
-        self.schema = batch.schema
+        subjects = [message.subject for message in messages] if self._by_subject else None
+        batch = self._reader.make_batch([message.payload for message in messages], position, subjects)
+        batch.lag, self.schema = lag, batch.schema
         return batch
 
 

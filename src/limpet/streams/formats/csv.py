@@ -195,7 +195,6 @@ class ArrowCsvReader:
         return Batch(values, position, schema.values, keys, times, n_records=n, tz_aware=schema.is_zoned)
 
     def _read_table(self, data: bytes) -> Any:
-        """Return the required columns, or None if pyarrow cannot parse them."""
         for convert in self._conversions_to_try:
             with suppress(self._pyarrow.ArrowInvalid, self._pyarrow.ArrowKeyError):
                 return self._csv.read_csv(self._pyarrow.BufferReader(data), self._read, self._parse, convert)

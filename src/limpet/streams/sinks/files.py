@@ -178,7 +178,6 @@ class LinesFile(OwnedSink):
 
     @contextmanager
     def _wrap_errors(self) -> Iterator[None]:
-        """Convert the errors of the system."""
         try:
             yield
         except OSError as error:
@@ -255,7 +254,6 @@ class LinesFile(OwnedSink):
         return os.fstat(self._file.fileno()).st_size
 
     def _tail_checksum(self, size: int) -> int:
-        """Return a checksum of the last bytes before this size."""
         start = max(size - TAIL_CHECKSUM_BYTES, 0)
         return zlib.crc32(os.pread(self._file.fileno(), size - start, start))
 

@@ -162,7 +162,6 @@ class ParquetParts(OwnedSink):
         return max(self._list_part_numbers(), default=-1) + 1
 
     def _check_schema(self, schema: Any) -> None:
-        """Raise if existing parts have other columns."""
         if self._schema is None:
             last = max(self._list_part_numbers(), default=None)
             self._schema = schema if last is None else import_pyarrow().parquet.read_schema(self._make_part_path(last))

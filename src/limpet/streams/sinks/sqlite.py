@@ -120,7 +120,6 @@ class SqliteSink(BaseSink):
         self._database.close()
 
     def _read_state(self, name: str) -> tuple[int, SinkOwner | None]:
-        """Return the number of rows of a table, and its owner."""
         query = "select next, owner, since from limpet where name = ?"
         count, owner, since = self._database.execute(query, (name,)).fetchone()
         return count, None if owner is None else SinkOwner(owner, since)
@@ -130,7 +129,6 @@ class SqliteSink(BaseSink):
         self._database.execute("update limpet set owner = ?, since = ? where name = ?", (*values, name))
 
     def _check_unchanged(self) -> None:
-        """Raise if another run has written to the tables."""
         for name in self.tables:
             count, owner = self._read_state(name)
             if count != self._next[name] or (None if owner is None else owner.name) != self._owner:
@@ -163,7 +161,6 @@ class SqliteSink(BaseSink):
 
     @contextmanager
     def _wrap_errors(self) -> Iterator[None]:
-        """Convert the errors of SQLite."""
         try:
             yield
         except sqlite3.Error as error:
@@ -180,7 +177,6 @@ def _quote(name: str) -> str:
 
 
 def _to_sql_value(value: Any) -> Any:
-    """Convert a value to one that SQLite can hold."""
     text = " ".join(value) if isinstance(value, list) else value
     return _to_utf8(text) if isinstance(text, str) else text
 

@@ -137,7 +137,6 @@ class DirectorySource(BaseSource):
 
 
 def _read_file_identity(path: Path) -> tuple[int | None, int | None, int | None]:
-    """Return modification time, size and inode of a file."""
     try:
         status = path.stat()
     except OSError:

@@ -172,7 +172,6 @@ class FileSource(BaseSource):
 
     @contextmanager
     def _wrap_errors(self) -> Iterator[None]:
-        """Describe errors of reading."""
         try:
             yield
         except (OSError, EOFError, zlib.error) as error:
