@@ -71,8 +71,9 @@ class KafkaSource(BrokerSource):
         while not last:
             polled = []
             if self._follow or not partitions.all_read:
-                first = consumer.poll(POLL_TIMEOUT_S)  # those that have arrived, rather than wait for a full batch
-                polled = [] if first is None else [first, *consumer.consume(self._batch_size - 1, 0)]
+                first = consumer.poll(POLL_TIMEOUT_S)
+                if first is not None:  # with those that have arrived, rather than wait for a full batch
+                    polled = [first, *consumer.consume(self._batch_size - 1, 0)]
             if monitor.failure is not None:
                 raise monitor.failure
             records = [message for message in polled if partitions.accept(message, self._follow)]
