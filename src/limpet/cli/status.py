@@ -14,8 +14,8 @@ from rich.text import Text
 
 from limpet._format import format_duration
 from limpet.cli.detect import make_alarm_table, print_rejects
+from limpet.streams.checkpoint_store import read_status
 from limpet.streams.results import RunStats
-from limpet.streams.status_file import read_status
 
 
 def run_status(folder: Path, output_format: str, console: Console) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from limpet._format import redact_url
 from limpet.cli._logging import configure_logging, stop_on_signals
 from limpet.cli.options import check_not_input, get_column_names, get_destinations, make_learner
-from limpet.streams.checkpoint_store import CheckpointStore
+from limpet.streams.checkpoint_store import CheckpointStore, StatusFile
 from limpet.streams.metrics import collect_metrics, serve_metrics
 from limpet.streams.monitor_plan import MonitorPlan
 from limpet.streams.runner import CHECKPOINT_INTERVAL_S, Runner
@@ -18,7 +18,6 @@ from limpet.streams.schema import Schema
 from limpet.streams.sinks.base import MultiSink
 from limpet.streams.sinks.stdout import StdoutSink
 from limpet.streams.sources.base import ProbedSource
-from limpet.streams.status_file import StatusFile
 from limpet.streams.uri import local_path, open_sink, open_source
 
 log = logging.getLogger("limpet.watch")

@@ -34,27 +34,21 @@ def is_string_type(kind: Any) -> bool:
     return str(kind) in ("string", "large_string", "string_view")
 
 
-def is_numeric_type(kind: Any) -> bool:
-    """Return whether a type can be read as numbers; booleans and nulls can."""
-    types = import_pyarrow().types
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
-    return any(check(kind) for check in checks)
-
-
 def to_float64(column: Any) -> Vector:
-    """Return a column as float64, NaN for null."""
-    if not is_numeric_type(column.type):
+    """Return a column of numbers, booleans or nulls as float64, NaN for null."""
+    pa = import_pyarrow()
+    checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not any(check(kind) for check in checks):
         raise InvalidInputError(f"columns: each must be numeric, got {column.type}.")
-    numbers = _decode_dictionary(column).cast(import_pyarrow().float64(), safe=False)
+    numbers = _decode_dictionary(column).cast(pa.float64(), safe=False)
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
 
 
 def to_keys(column: Any) -> StrKeys:
     """Return a column as dictionary-encoded keys, −1 for null, empty and invalid strings."""
     pa = import_pyarrow()
-    types = pa.types
-    kind = column.type
+    types, kind = pa.types, column.type
     if types.is_dictionary(kind) and (not is_string_type(kind.value_type) or len(column.dictionary) > len(column)):
         column = _decode_dictionary(column)
     if types.is_floating(column.type):  # integers with missing values
@@ -77,9 +71,8 @@ def to_keys(column: Any) -> StrKeys:
 def to_times(column: Any, kind: str) -> tuple[timestamps.Times, Flags]:
     """Return the times of a column, and which of them are missing or of another kind."""
     pa = import_pyarrow()
-    types = pa.types
     column = _decode_dictionary(column)
-    if types.is_timestamp(column.type) or types.is_date(column.type):
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return _to_datetime64(column)
     if kind == timestamps.NUMBER_FORMAT:
         numbers = to_float64(column)

@@ -76,8 +76,8 @@ class SqliteSink(BaseSink):
             self._database.execute("pragma synchronous = full")
             with transaction(self._database):
                 self._check_unchanged()
-                for name, count in self._next.items():
-                    self._database.execute("update limpet set next = ? where name = ?", (count, name))
+                counts = [(count, name) for name, count in self._next.items()]
+                self._database.executemany("update limpet set next = ? where name = ?", counts)
             self._database.execute("pragma synchronous = normal")
         return make_offset(self, rows=dict(self._next), owner=self._owner)
 
