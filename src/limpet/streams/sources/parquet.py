@@ -26,17 +26,12 @@ class ParquetSource(BaseSource):
     """The rows of a Parquet file. Only the required columns are read, at most `batch_rows` rows at a time.
 
     Values are numbers of any width, and booleans on request; null is a missing value. The key is a column of strings or
-    integers, the time one of timestamps, dates, numbers or strings; rows without them are malformed. Without `schema`,
-    the columns are inferred from the types and the first rows.
+    integers, the time one of timestamps, dates, numbers or strings; rows without them are malformed. The columns are
+    inferred from the types and the first rows.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        spec: ColumnSpec = ANY_COLUMNS,
-        *,
-        schema: Schema | None = None,
-        batch_rows: int = PARQUET_BATCH_ROWS,
+        self, path: str | os.PathLike[str], spec: ColumnSpec = ANY_COLUMNS, *, batch_rows: int = PARQUET_BATCH_ROWS
     ) -> None:
         self.path, self.batch_rows = os.fspath(path), batch_rows
         self._file = self._open(())
@@ -46,7 +41,7 @@ class ParquetSource(BaseSource):
         duplicates = [name for name, n in Counter(self._types.names).items() if n > 1]
         if duplicates:
             raise InvalidInputError(f"{self.path} has more than one column {duplicates[0]!r}.")
-        self.schema = schema or infer_schema(self._sample(spec), spec)
+        self.schema = infer_schema(self._sample(spec), spec)
         self._check_columns(self.schema, 0)
 
     def read(self, position: Any) -> Iterator[Batch]:
