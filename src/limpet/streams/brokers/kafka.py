@@ -53,7 +53,7 @@ class KafkaSource(BrokerSource):
         offsets = position_field(position, "offsets", dict)
         check_same_position_field(position, "topic", self._topic, "kafka topic")
         self.close()
-        monitor = ErrorMonitor(self._servers)
+        monitor = _ErrorMonitor(self._servers)
         settings = {
             "group.id": self._group or "limpet",
             "fetch.wait.max.ms": 100,
@@ -64,7 +64,7 @@ class KafkaSource(BrokerSource):
             "enable.partition.eof": not self._follow,
         }
         consumer = self._connection = make_client(kafka.Consumer, self._servers, settings, monitor)
-        partitions = PartitionOffsets(consumer, self._topic, self._servers)
+        partitions = _PartitionOffsets(consumer, self._topic, self._servers)
         partitions.start({int(number): int(offset) for number, offset in (offsets or {}).items()})
         self._start_decoding(position is not None, partitions.to_position())
         last = False
@@ -121,7 +121,7 @@ class KafkaSink(BrokerSink):
     def _connect(self, offset: dict[str, Any]) -> Any:
         kafka = import_confluent_kafka()
         settings = {"linger.ms": 5, **self._options, "enable.idempotence": True}
-        producer = make_client(kafka.Producer, self._servers, settings, ErrorMonitor(self._servers))
+        producer = make_client(kafka.Producer, self._servers, settings, _ErrorMonitor(self._servers))
         list_topics(producer, self._servers)
         return producer
 
@@ -187,7 +187,7 @@ def _parse_url(url: str) -> tuple[str, str, dict[str, str]]:
     return ",".join(format_host_port(*host) for host in address.hosts), address.subject, login | address.options
 
 
-class PartitionOffsets:
+class _PartitionOffsets:
     """Assign all partitions of a topic to a consumer, and track the offsets."""
 
     def __init__(self, consumer: Any, topic: str, servers: str) -> None:
@@ -228,7 +228,6 @@ class PartitionOffsets:
         return all(self._next[number] >= end for number, end in self._end.items())
 
     def to_position(self) -> dict[str, Any]:
-        """Return the position."""
         return {"topic": self._topic, "offsets": {str(number): offset for number, offset in self._next.items()}}
 
     def get_lag(self) -> int | None:
@@ -293,7 +292,7 @@ def check_options(options: dict[str, str] | None) -> dict[str, str]:
     return options or {}
 
 
-def make_client(kind: Any, servers: str, settings: dict[str, Any], monitor: ErrorMonitor) -> Any:
+def make_client(kind: Any, servers: str, settings: dict[str, Any], monitor: _ErrorMonitor) -> Any:
     """Create a consumer or a producer; errors are logged by limpet, not by the client."""
     try:
         return kind({"log_level": 0, **settings, "bootstrap.servers": servers, "error_cb": monitor})
@@ -316,7 +315,7 @@ def describe_error(error: Any) -> str:
     return "no response" if "timed out" in words.lower() or "transport failure" in words.lower() else words
 
 
-class ErrorMonitor:
+class _ErrorMonitor:
     """Callback for errors: logs a lost connection once; the client reconnects."""
 
     def __init__(self, servers: str) -> None:
@@ -324,7 +323,6 @@ class ErrorMonitor:
         self.failure: Exception | None = None
 
     def __call__(self, error: Any) -> None:
-        """Handle an error of the client."""
         kafka = import_confluent_kafka()
         if error.fatal():
             self.failure = LimpetError(f"{self._servers}: {error.str()}")
@@ -333,7 +331,6 @@ class ErrorMonitor:
             log.warning("%s: connection lost; retrying", self._servers)
 
     def on_message(self) -> None:
-        """Note that the connection works."""
         if self._lost:
             self._lost = False
             log.info("%s: reconnected", self._servers)

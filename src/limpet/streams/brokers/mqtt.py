@@ -66,7 +66,7 @@ class MqttSource(BrokerSource):
         """Yield batches of the unacknowledged messages; a position is {"messages": …}."""
         self.close()
         last_number = position_field(position, "messages", int) or 0
-        session = self._connection = MqttSession(self._address, self._client_id, self._topic, last_number)
+        session = self._connection = _MqttSession(self._address, self._client_id, self._topic, last_number)
         session.open(False)  # open until `close`, to commit the last batch
         self._start_decoding(position is not None, {"messages": last_number})
         silent_s = 0.0
@@ -100,8 +100,8 @@ class MqttSink(BrokerSink):
         self._address, self._topic = _parse_address(address), _check_topic(topic, wildcards=False)
         super().__init__(f"{table} to {self._address}/{topic}", table)
 
-    def _connect(self, offset: dict[str, Any]) -> MqttPublisher:
-        publisher = MqttPublisher(self._address)
+    def _connect(self, offset: dict[str, Any]) -> _MqttPublisher:
+        publisher = _MqttPublisher(self._address)
         publisher.open(3)  # a new session first, the same one after reconnecting
         return publisher
 
@@ -114,7 +114,7 @@ class MqttSink(BrokerSink):
             self._n_sent = n + 1
 
 
-class MqttConnection:
+class _MqttConnection:
     """A connection that paho keeps up in a thread; the broker stores its session for `expiry_s` after a disconnect."""
 
     def __init__(self, address: BrokerURL, client_id: str, expiry_s: int):
@@ -152,7 +152,6 @@ class MqttConnection:
         """Called after `failure` was set."""
 
     def mark_ready(self) -> None:
-        """Mark the connection as set up."""
         if self._lost:
             log.info("%s: reconnected", self.label)
         self._lost, self._since = False, time.monotonic()
@@ -174,7 +173,6 @@ class MqttConnection:
             raise self.failure
 
     def close(self) -> None:
-        """Disconnect."""
         self.client.disconnect()
         self.client.loop_stop()
 
@@ -205,7 +203,7 @@ class MqttConnection:
                 log.warning("%s: lost repeatedly: does another client have the same client id?", self.label)
 
 
-class MqttPublisher(MqttConnection):
+class _MqttPublisher(_MqttConnection):
     """The connection of a sink."""
 
     def __init__(self, address: BrokerURL) -> None:
@@ -219,12 +217,11 @@ class MqttPublisher(MqttConnection):
         self.unconfirmed.add(-1)
 
     def on_failure(self) -> None:
-        """Raise the failure where confirmations are waited for."""
         self.unconfirmed.fail(self.failure)
 
 
 @dataclass
-class PendingAck:
+class _PendingAck:
     """An unacknowledged message: its id at the broker, the number of the connection, and whether it was committed."""
 
     mid: int
@@ -233,7 +230,7 @@ class PendingAck:
     done: bool = False
 
 
-class MqttSession(MqttConnection):
+class _MqttSession(_MqttConnection):
     """Messages of a topic filter with QoS 1.
 
     After a lost connection the broker sends unacknowledged messages again, with their ids, by which they are recognized
@@ -247,7 +244,7 @@ class MqttSession(MqttConnection):
         self.client.manual_ack_set(True)
         self._topic, self._number = topic, number
         self.queue, self._lock, self._closing = MessageQueue(), threading.Lock(), False
-        self._pending: dict[int, PendingAck] = {}  # by number of the message
+        self._pending: dict[int, _PendingAck] = {}  # by number of the message
         self._number_by_mid: dict[int, int] = {}
         self._connection = 0
         self._n_discarded, self._last_discard_warning = 0, 0.0
@@ -276,7 +273,6 @@ class MqttSession(MqttConnection):
                     self._remove(pending_number)
 
     def close(self) -> None:
-        """Disconnect."""
         self._closing = True
         super().close()
 
@@ -293,7 +289,6 @@ class MqttSession(MqttConnection):
         self.client.subscribe(self._topic, options=SubscribeOptions(qos=1, retainHandling=only_new))
 
     def on_failure(self) -> None:
-        """Wake the waiting reader."""
         self.queue.wake()
 
     def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: Any, properties: Any) -> None:
@@ -317,7 +312,7 @@ class MqttSession(MqttConnection):
             with self._lock:
                 if message.dup and self._is_redelivery(message.mid, content_hash):
                     return
-                self._pending[self._number + 1] = PendingAck(message.mid, self._connection, content_hash)
+                self._pending[self._number + 1] = _PendingAck(message.mid, self._connection, content_hash)
                 self._number_by_mid[message.mid] = self._number + 1
             while self.queue.n_bytes > MAX_QUEUED_BYTES and not self._closing:
                 time.sleep(0.005)  # blocks the client, and thereby the broker

@@ -36,7 +36,7 @@ class ParquetFile(BaseSink):
         self.path, self.table = Path(path), check_table(table)
         if self.path.is_dir() or not self.path.parent.is_dir():
             raise InvalidInputError(f"{path}: must be a file in an existing folder")
-        self._file: PartialFile | None = None
+        self._file: _PartialFile | None = None
         self._empty_results = BatchResult(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8)))
         self.name = f"{table} in {self.path.resolve()}"
         self._is_closed = self._is_complete = False
@@ -46,7 +46,7 @@ class ParquetFile(BaseSink):
         if not len(results):  # may lack columns
             self._empty_results = results
             return
-        self._file = self._file or PartialFile(self.path)
+        self._file = self._file or _PartialFile(self.path)
         self._file.add(to_arrow_table(results, self.table))
 
     def flush(self) -> Any:
@@ -72,7 +72,7 @@ class ParquetFile(BaseSink):
                 self._file.discard()
             return
         if self._file is None:
-            self._file = PartialFile(self.path)
+            self._file = _PartialFile(self.path)
             self._file.add(to_arrow_table(self._empty_results, self.table))
         self._file.finish()
 
@@ -94,7 +94,7 @@ class ParquetParts(OwnedSink):
         except OSError as error:
             raise InvalidInputError(f"{folder}: cannot be a folder of parts: {error.strerror}") from None
         self._n_parts = self._next_part_number()
-        self._part: PartialFile | None = None
+        self._part: _PartialFile | None = None
         self._schema: Any = None
 
     def write(self, results: BatchResult) -> None:
@@ -105,7 +105,7 @@ class ParquetParts(OwnedSink):
         if not len(table):
             return
         self._check_schema(table.schema)
-        self._part = self._part or PartialFile(self._make_part_path(self._n_parts))
+        self._part = self._part or _PartialFile(self._make_part_path(self._n_parts))
         self._part.add(table)
 
     def flush(self) -> Any:
@@ -172,7 +172,7 @@ class ParquetParts(OwnedSink):
             )
 
 
-class PartialFile:
+class _PartialFile:
     """A file with a temporary name, renamed once it is complete and durable."""
 
     def __init__(self, path: Path) -> None:
@@ -207,7 +207,6 @@ class PartialFile:
         fsync_directory(self.path.parent)
 
     def discard(self) -> None:
-        """Remove the file."""
         with contextlib.suppress(OSError, ValueError, import_pyarrow().ArrowException):
             self._writer.close()  # writes the end
         self._handle.close()

@@ -37,7 +37,7 @@ log = logging.getLogger("limpet.streams")
 
 
 @dataclass(frozen=True)
-class DeliveryResult:
+class _DeliveryResult:
     """The result of a POST: delivered, to be retried, or failed permanently."""
 
     delivered: bool
@@ -152,7 +152,7 @@ class WebhookSink(BaseSink):
                 self.n_failed += len(sent) * (not outcome.delivered)
                 self._changed.notify_all()
 
-    def _send_with_retries(self, run: str, alarms: list[dict[str, Any]]) -> DeliveryResult | None:
+    def _send_with_retries(self, run: str, alarms: list[dict[str, Any]]) -> _DeliveryResult | None:
         """Return the final result; None if the sink is closed before."""
         # Sorted, since a checkpoint changes the order of keys, and the same POST must have the same Idempotency-Key.
         body = json.dumps({"run": run, "alarms": alarms}, default=str, sort_keys=True).encode()
@@ -170,7 +170,7 @@ class WebhookSink(BaseSink):
                 backoff_s = self.retry_delays[0]
         return None
 
-    def _log_outcome(self, outcome: DeliveryResult, n: int) -> None:
+    def _log_outcome(self, outcome: _DeliveryResult, n: int) -> None:
         """Log one line when the endpoint goes down, and one when it is back."""
         if outcome.should_retry and not self._is_down:
             n_waiting = len(self._outbox)
@@ -205,7 +205,7 @@ def _open_client(url: str, timeout: float) -> tuple[httpx.URL, httpx.Client]:
     return parsed, client
 
 
-def post(client: httpx.Client, url: httpx.URL, body: bytes) -> DeliveryResult:
+def post(client: httpx.Client, url: httpx.URL, body: bytes) -> _DeliveryResult:
     """POST a body once, following redirects that keep the method and the host."""
     request = client.build_request("POST", url.copy_with(userinfo=b"", fragment=None), content=body)
     request.headers["Idempotency-Key"] = hashlib.sha256(body).hexdigest()[:32]
@@ -219,14 +219,14 @@ def post(client: httpx.Client, url: httpx.URL, body: bytes) -> DeliveryResult:
                 break
             request = redirected
     except Exception as error:  # the thread must not end
-        return DeliveryResult(False, True, (str(error) or type(error).__name__).splitlines()[0])
+        return _DeliveryResult(False, True, (str(error) or type(error).__name__).splitlines()[0])
     status = response.status_code
     if response.is_success:
-        return DeliveryResult(True)
+        return _DeliveryResult(True)
     redirect_note = ", a redirect that is not followed" if response.is_redirect else ""
     retry_after_s = parse_retry_after(response.headers.get("Retry-After"))
     should_retry = status in RETRY_STATUSES or status >= 500
-    return DeliveryResult(False, should_retry, f"status {status}{redirect_note}", retry_after_s)
+    return _DeliveryResult(False, should_retry, f"status {status}{redirect_note}", retry_after_s)
 
 
 def make_sink(url: str, *, table: str = ALARMS_TABLE) -> WebhookSink:
