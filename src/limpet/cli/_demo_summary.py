@@ -253,13 +253,9 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
                 f"ln\u00a02/ρ\u00a0=\u00a0{math.log(2.0) / study.rho:.0f} rows."
             ],
         ),
+        Section("Error of the means", [f"Mean squared error of the means, from row {BURN_IN_ROWS:,} on.", errors]),
         Section(
-            "Error of the means",
-            [f"Mean squared error of the means, from row {BURN_IN_ROWS:,} on.", errors],
-        ),
-        Section(
-            "Speed",
-            [f"{nanoseconds:.0f} ns per point, {nanoseconds * n / 1e6:.1f} ms for all {n:,}, once compiled."],
+            "Speed", [f"{nanoseconds:.0f} ns per point, {nanoseconds * n / 1e6:.1f} ms for all {n:,}, once compiled."]
         ),
     ]
     return lead, facts, sections

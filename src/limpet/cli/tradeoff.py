@@ -34,13 +34,7 @@ def read_gammas(words: Sequence[str]) -> list[float]:
 
 
 def run_tradeoff(
-    words: Sequence[str],
-    beta: float,
-    M: float,
-    alpha: float,
-    others: dict[str, Any],
-    out: Path,
-    console: Console,
+    words: Sequence[str], beta: float, M: float, alpha: float, others: dict[str, Any], out: Path, console: Console
 ) -> None:
     """Print the table and the smallest bound, and draw ρ(γ) and the bound."""
     gammas = read_gammas(words)

@@ -186,12 +186,7 @@ def _count_columns(lengths: list[int], width: float = PAGE_WIDTH_IN) -> int:
 
 
 def stack_panels(
-    figure: Any,
-    panels: Sequence[Any],
-    heights: Sequence[float],
-    legend: Any,
-    beside: float = 0.0,
-    over: float = 0.0,
+    figure: Any, panels: Sequence[Any], heights: Sequence[float], legend: Any, beside: float = 0.0, over: float = 0.0
 ) -> None:
     """Lay out panels below each other, with a legend above.
 

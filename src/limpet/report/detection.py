@@ -43,10 +43,7 @@ MAX_DETAILED = 4  # streams whose pictures have scores, and a version for narrow
 
 MARKS = (
     ("change", "A line, shaded from the estimated onset to the alarm: the stream has changed permanently."),
-    (
-        "anomaly",
-        "A circle: an unusual point, or the first of several. The stream continues as before.",
-    ),
+    ("anomaly", "A circle: an unusual point, or the first of several. The stream continues as before."),
     ("rejected", "A cross: a point too far away to be learned. A triangle is a point outside the panel."),
     ("estimate", "The center of the stream as it was known at that time; outliers do not move it."),
     ("score", "How surprising a point was: −log of its probability density."),
