@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,39 +31,35 @@ class Option(NamedTuple):
     declaration: Any
     example: Any
 
-    @property
-    def annotation(self) -> Any:
-        """The annotation of a parameter of a command."""
-        return Annotated[self.kind | None if self.default is None else self.kind, self.declaration]
-
 
 SOURCE = Option(str, None, None, None)  # an argument of every command that reads a file
 OPTIONS_BY_COMMAND: dict[str, dict[str, Option]] = {}  # of limpet.cli.options
 
 
 def with_options(options: dict[str, Option]) -> Callable[[Command], Command]:
-    """Declare options as parameters of a function, which receives them as `**values`."""
+    """Declare options as parameters of a function, which receives them as `**values`; its docstring is the help."""
 
     def declare(function: Command) -> Command:
-        *arguments, _ = inspect.signature(function, eval_str=True).parameters.values()
-        parameters = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation
+        *parameters, _ = inspect.signature(function, eval_str=True).parameters.values()
+        for name, (kind, default, declaration, _) in options.items():
+            annotation = Annotated[kind | None if default is None else kind, declaration]
+            parameters.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             )
-            for name, option in options.items()
-        ]
-        vars(function)["__signature__"] = inspect.Signature([*arguments, *parameters])
+        vars(function)["__signature__"] = inspect.Signature(parameters)
+        # A paragraph is one line; indented lines, and one after \\b, stay as they are.
+        function.__doc__ = re.sub(r"(?<=[^\n\b])\n(?=\S)", " ", inspect.getdoc(function) or "")
         return function
 
     return declare
 
 
-def configurable(app: typer.Typer, name: str, help: str) -> Callable[[Command], Command]:
+def configurable(app: typer.Typer, name: str) -> Callable[[Command], Command]:
     """Make a command of a function whose options a file, or variables LIMPET_COMMAND_OPTION, may give."""
 
     def register(function: Command) -> Command:
         environment = {"auto_envvar_prefix": f"LIMPET_{name.upper()}"}
-        return app.command(help=help, context_settings=environment)(with_options(OPTIONS_BY_COMMAND[name])(function))
+        return app.command(context_settings=environment)(with_options(OPTIONS_BY_COMMAND[name])(function))
 
     return register
 

@@ -44,27 +44,23 @@ def options(
     """Options before a command."""
 
 
-# A paragraph is one line; \b: the lines of a paragraph stay as they are.
-DETECT_HELP = """Find outliers, anomalies and changes in a file: a table of alarms, alarms.csv and report.html.
-
-FILE holds separated values (.csv, .tsv), JSON lines (.jsonl) or Parquet, and may be larger than memory. \
-Numeric columns are detected automatically; time and key columns are detected by name.
-
-\b
-Examples:
-  limpet detect pump.csv
-  limpet detect pump.csv --columns pressure,flow --far 1e-5
-  limpet detect fleet.parquet --key sensor --points scored.parquet
-
-Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 invalid input or options, 130 interrupted.
-"""
-
-
-@configurable(app, "detect", DETECT_HELP)
+@configurable(app, "detect")
 def detect(
     source: Annotated[str, typer.Argument(metavar="FILE", help="File to read.", show_default=False)], **values: Any
 ) -> None:
-    """See DETECT_HELP."""
+    """Find outliers, anomalies and changes in a file: a table of alarms, alarms.csv and report.html.
+
+    FILE holds separated values (.csv, .tsv), JSON lines (.jsonl) or Parquet, and may be larger than memory. Numeric
+    columns are detected automatically; time and key columns are detected by name.
+
+    \b
+    Examples:
+      limpet detect pump.csv
+      limpet detect pump.csv --columns pressure,flow --far 1e-5
+      limpet detect fleet.parquet --key sensor --points scored.parquet
+
+    Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 invalid input or options, 130 interrupted.
+    """
     from rich.console import Console
 
     from limpet.cli.detect import run_detect
@@ -72,57 +68,51 @@ def detect(
     run_detect(source, values, Console())
 
 
-WATCH_HELP = """Watch a live source and raise alarms as they happen; resume after a crash.
-
-SOURCE is a file that grows, a directory that receives files, - for standard input, nats://host:4222/subject \
-(JetStream), mqtt://host/topic or kafka://host:9092/topic. Records are separated values or JSON.
-
-With --checkpoint, the same command resumes after a failure of the process, the machine or the network. Files, SQLite \
-and JetStream are exactly-once; other sinks are at-least-once.
-
-\b
-Examples:
-  tail -f pump.csv | limpet watch -
-  limpet watch nats://127.0.0.1:4222/sensors --key sensor --checkpoint state
-  limpet watch --config limpet.toml
-
-SIGTERM and Ctrl-C stop it in order. Exit codes: 0 ended or stopped, 2 invalid source or options.
-"""
-
-
-@configurable(app, "watch", WATCH_HELP)
+@configurable(app, "watch")
 def watch(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read.", show_default=False)], **values: Any
 ) -> None:
-    """See WATCH_HELP."""
+    """Watch a live source and raise alarms as they happen; resume after a crash.
+
+    SOURCE is a file that grows, a directory that receives files, - for standard input, nats://host:4222/subject
+    (JetStream), mqtt://host/topic or kafka://host:9092/topic. Records are separated values or JSON.
+
+    With --checkpoint, the same command resumes after a failure of the process, the machine or the network. Files,
+    SQLite and JetStream are exactly-once; other sinks are at-least-once.
+
+    \b
+    Examples:
+      tail -f pump.csv | limpet watch -
+      limpet watch nats://127.0.0.1:4222/sensors --key sensor --checkpoint state
+      limpet watch --config limpet.toml
+
+    SIGTERM and Ctrl-C stop it in order. Exit codes: 0 ended or stopped, 2 invalid source or options.
+    """
     from limpet.cli.watch import run_watch
 
     run_watch(source, values)
 
 
-SERVE_HELP = """Serve a web page: an explorer of one stream, a live monitor of many, and their API.
-
-Points arrive by HTTP (POST /streams/KEY/points) and from SOURCE, which may be any source of `limpet watch`. \
-All data are stored in one SQLite file, or in PostgreSQL; the server resumes after a crash.
-
-\b
-Examples:
-  limpet serve --demo
-  curl --json 1.5 http://127.0.0.1:8420/streams/pump/points
-  limpet serve nats://127.0.0.1:4222/sensors --key sensor
-  limpet serve --database postgresql://me@localhost/plant
-  LIMPET_TOKEN=… limpet serve --host 0.0.0.0
-
-SIGTERM and Ctrl-C stop it in order. Exit codes: 0 stopped, 2 invalid source or options.
-"""
-
-
-@configurable(app, "serve", SERVE_HELP)
+@configurable(app, "serve")
 def serve(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read as well.", show_default=False)] = "",
     **values: Any,
 ) -> None:
-    """See SERVE_HELP."""
+    """Serve a web page: an explorer of one stream, a live monitor of many, and their API.
+
+    Points arrive by HTTP (POST /streams/KEY/points) and from SOURCE, which may be any source of `limpet watch`. All
+    data are stored in one SQLite file, or in PostgreSQL; the server resumes after a crash.
+
+    \b
+    Examples:
+      limpet serve --demo
+      curl --json 1.5 http://127.0.0.1:8420/streams/pump/points
+      limpet serve nats://127.0.0.1:4222/sensors --key sensor
+      limpet serve --database postgresql://me@localhost/plant
+      LIMPET_TOKEN=… limpet serve --host 0.0.0.0
+
+    SIGTERM and Ctrl-C stop it in order. Exit codes: 0 stopped, 2 invalid source or options.
+    """
     from limpet.cli.serve import run_serve
 
     run_serve(source, values)

@@ -107,59 +107,57 @@ def _read_learner_param(context: typer.Context, param: typer.CallbackParam, valu
 
 def _option(
     panel: str,
-    kind: Any,
     metavar: str | None,
     help: str,
+    example: Any = None,
     *flags: str,
     default: Any = None,
-    example: Any = None,
     constraint: Constraint | None = None,
     **settings: Any,
 ) -> Option:
-    """Declare an option in a panel of the help; its example is the default, if not another value."""
+    """Declare an option in a panel of the help; its example is the default, if not given, and has its type."""
 
     def check(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
         if value is not None and constraint is not None:
             check_param(get_origin_name(context, param), value, constraint)
         return value
 
+    example = default if example is None else example
+    kind = list[str] if isinstance(example, list) else type(example)
     settings = {"callback": None if constraint is None else check, "show_envvar": False} | settings
     declaration = typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar, **settings)
-    return Option(kind, default, declaration, default if example is None else example)
+    return Option(kind, default, declaration, example)
 
 
 def _flag(panel: str, help: str, *flags: str, default: bool | None = False) -> Option:
-    return _option(panel, bool, None, help, *flags, default=default, example=not default)
+    return _option(panel, None, help, not default, *flags, default=default)
 
 
-def _choice(panel: str, choices: tuple[str, ...], help: str, **settings: Any) -> Option:
-    return _option(panel, str, "|".join(choices), help, constraint=Options(*choices), **settings)
+def _choice(panel: str, choices: tuple[str, ...], help: str, example: Any = None, **settings: Any) -> Option:
+    return _option(panel, "|".join(choices), help, example, constraint=Options(*choices), **settings)
 
 
 _input, _learning, _output, _running, _serving, _spark = (
     partial(_option, panel) for panel in ("Input", "Learning", "Output", "Running", "Serving", "Spark")
 )
 _learner = partial(_learning, callback=_read_learner_param)
-_interval = partial(_running, str, "DURATION", callback=_read_duration, example="10s")
+_interval = partial(_running, "DURATION", example="10s", callback=_read_duration)
 _AT_LEAST_1 = Interval(int, 1, None)
-_DESTINATION_HELP = ".jsonl .csv .parquet .db - nats:// mqtt:// kafka://"
+_DESTINATIONS = ".jsonl .csv .parquet .db - nats:// mqtt:// kafka://"
 
 OPTIONS = {
     "columns": _input(
-        list[str],
         "NAMES",
         "Columns to learn, separated by commas (repeatable). Default: all numeric columns.",
+        ["flow"],
         callback=_split_names,
-        example=["flow"],
     ),
-    "key": _input(
-        str, "NAME", "Column with the key of the stream. Default: by name; Spark requires it.", example="sensor"
-    ),
+    "key": _input("NAME", "Column with the key of the stream. Default: by name; Spark requires it.", "sensor"),
     "no_key": _flag("Input", "Read all records as one stream, even if a column looks like a key.", "--no-key"),
-    "time": _input(str, "NAME", "Column with the times. Default: by name; none on Spark.", example="time"),
+    "time": _input("NAME", "Column with the times. Default: by name; none on Spark.", "time"),
     "no_time": _flag("Input", "Ignore times, even if a column looks like them.", "--no-time"),
     "input_format": _choice(
-        "Input", ("csv", "json"), "Format of the records. Default: by the name of the source.", example="csv"
+        "Input", ("csv", "json"), "Format of the records. Default: by the name of the source.", "csv"
     ),
     "late": _choice("Input", ("skip", "learn"), "What to do with late and duplicate points.", default="skip"),
     "joint": _flag(
@@ -174,147 +172,110 @@ OPTIONS = {
         "Learner of a stream: detector needs no parameters; sra is the paper's algorithm and raises no alarms.",
         default="detector",
     ),
-    "n_components": _learner(
-        str, "K", "Gaussians of the mixture, or auto for 1 to 3.", show_default="1", example="auto"
-    ),
-    "far": _learner(
-        float, "RATE", "False-alarm rate per point and kind of alarm.", show_default="0.0001", example=1e-5
-    ),
+    "n_components": _learner("K", "Gaussians of the mixture, or auto for 1 to 3.", "auto", show_default="1"),
+    "far": _learner("RATE", "False-alarm rate per point and kind of alarm.", 1e-5, show_default="0.0001"),
     "season": _learner(
-        int, "ROWS", "Period of the season: 288 for a day of 5-minute rows; 0 for none.", show_default="0", example=288
+        "ROWS", "Period of the season: 288 for a day of 5-minute rows; 0 for none.", 288, show_default="0"
     ),
-    "lags": _learner(int, "ROWS", "Previous points that a point depends on.", show_default="0", example=2),
+    "lags": _learner("ROWS", "Previous points that a point depends on.", 2, show_default="0"),
     "memory": _learner(
-        str,
-        "full|compact",
-        "State per variable: full (3 KB) or compact (0.5 KB).",
-        show_default="full",
-        example="compact",
+        "full|compact", "State per variable: full (3 KB) or compact (0.5 KB).", "compact", show_default="full"
     ),
-    "gamma": _learner(float, "NUMBER", "With --learner sra: threshold, or inf for none.", example=6.0),
-    "rho": _learner(float, "NUMBER", "With --learner sra: step size.", example=0.01),
-    "beta": _learner(float, "NUMBER", "With --learner sra, --gamma and --M: step size by Corollary 1.", example=0.1),
-    "M": _learner(float, "NUMBER", "With --learner sra, --gamma and --beta: sharpness.", "--M", example=5.0),
+    "gamma": _learner("NUMBER", "With --learner sra: threshold, or inf for none.", 6.0),
+    "rho": _learner("NUMBER", "With --learner sra: step size.", 0.01),
+    "beta": _learner("NUMBER", "With --learner sra, --gamma and --M: step size by Corollary 1.", 0.1),
+    "M": _learner("NUMBER", "With --learner sra, --gamma and --beta: sharpness.", 5.0, "--M"),
     "norm": _learner(
-        str,
-        "whitened|mean|full",
-        "With --learner sra: norm that --gamma bounds.",
-        show_default="whitened",
-        example="mean",
+        "whitened|mean|full", "With --learner sra: norm that --gamma bounds.", "mean", show_default="whitened"
     ),
     "max_keys": _learning(
-        int,
         "N",
         "Streams kept; the one without a point for longest is evicted. Default: no limit.",
+        100_000,
         constraint=_AT_LEAST_1,
-        example=100_000,
     ),
-    "alarms": _output(
-        list[str], "URI", f"Alarm destination (repeatable): {_DESTINATION_HELP} http://", example=["alarms.jsonl"]
-    ),
-    "points": _output(
-        list[str], "URI", f"Destination of the scored points (repeatable): {_DESTINATION_HELP}", example=["points.db"]
-    ),
+    "alarms": _output("URI", f"Alarm destination (repeatable): {_DESTINATIONS} http://", ["alarms.jsonl"]),
+    "points": _output("URI", f"Destination of the scored points (repeatable): {_DESTINATIONS}", ["points.db"]),
     "output_format": _choice("Output", ("text", "json"), "Format of the printed results.", default="text"),
-    "report": _output(Path, "FILE", "Report to write.", default=Path("report.html")),
+    "report": _output("FILE", "Report to write.", default=Path("report.html")),
     "no_report": _flag("Output", "Write no report.", "--no-report"),
-    "max_alarms": _output(int, "N", "Alarms to print.", constraint=Interval(int, 0, None), default=20),
+    "max_alarms": _output("N", "Alarms to print.", default=20, constraint=Interval(int, 0, None)),
     "fail_on_alarm": _flag("Output", "Exit with code 1 if there are alarms.", "--fail-on-alarm"),
-    "checkpoint": _running(Path, "DIR", "Directory to resume from after a crash or a restart.", example="state"),
+    "checkpoint": _running("DIR", "Directory to resume from after a crash or a restart.", Path("state")),
     "checkpoint_interval": _interval(
         "Time between checkpoints: seconds, or 10s, 5min. Default: 5s for watch, 30s for serve."
     ),
     "follow": _flag("Running", "Wait for more records at the end of the source, or stop.", default=True),
-    "metrics": _running(
-        str, "ADDRESS", "Address to serve Prometheus metrics at, such as 127.0.0.1:9464.", example="127.0.0.1:9464"
-    ),
+    "metrics": _running("ADDRESS", "Address to serve Prometheus metrics at, such as 127.0.0.1:9464.", "127.0.0.1:9464"),
     "log_format": _choice("Running", ("text", "json"), "Format of the log on standard error.", default="text"),
     "config": _running(
-        Path,
         "FILE",
         "TOML file with values for the options; `limpet init` writes one.",
+        Path("limpet.toml"),
         is_eager=True,
         callback=load_config,
     ),
-    "host": _serving(str, "ADDRESS", "Address to listen at.", default="127.0.0.1"),
+    "host": _serving("ADDRESS", "Address to listen at.", default="127.0.0.1"),
     "port": _serving(
-        int, "PORT", "Port to listen at; 0 for any free one.", constraint=Interval(int, 0, 65_535), default=8420
+        "PORT", "Port to listen at; 0 for any free one.", default=8420, constraint=Interval(int, 0, 65_535)
     ),
-    "database": _serving(str, "FILE|URL", "SQLite file, or postgresql://user@host/database.", default="limpet.db"),
+    "database": _serving("FILE|URL", "SQLite file, or postgresql://user@host/database.", default="limpet.db"),
     "token_file": _serving(
-        Path,
         "FILE",
         "File with the token that clients send, or set LIMPET_TOKEN. Required unless --host is this machine.",
-        example="token.txt",
+        Path("token.txt"),
     ),
     "retain_points": _serving(
-        int,
         "N",
         "Latest points of a stream stored in full; older ones are downsampled.",
-        constraint=Interval(int, 100, None),
         default=10_000,
+        constraint=Interval(int, 100, None),
     ),
-    "max_streams": _serving(int, "N", "Largest number of streams.", constraint=_AT_LEAST_1, default=100_000),
+    "max_streams": _serving("N", "Largest number of streams.", default=100_000, constraint=_AT_LEAST_1),
     "rate": _serving(
-        float, "N", "Requests per second from one address.", constraint=Interval(float, 0.1, None), default=1000.0
+        "N", "Requests per second from one address.", default=1000.0, constraint=Interval(float, 0.1, None)
     ),
-    "max_body": _serving(
-        float, "MB", "Largest request, in megabytes.", constraint=Interval(float, 0.001, None), default=8.0
-    ),
+    "max_body": _serving("MB", "Largest request, in megabytes.", default=8.0, constraint=Interval(float, 0.001, None)),
     "demo": _flag("Serving", "Also watch synthetic streams.", "--demo"),
-    "open": _serving(bool, None, "Open the page in the browser.", example=False),
+    "open": _serving(None, "Open the page in the browser.", False),
 }
 SPARK_OPTIONS = OPTIONS | {
     "input_format": _choice(
-        "Input", ("parquet", "csv", "json"), "Format of the files. Default: by their names.", example="csv"
+        "Input", ("parquet", "csv", "json"), "Format of the files. Default: by their names.", "csv"
     ),
     "schema": _input(
-        str,
         "COLUMNS",
         "Columns and their types. Default: inferred from the files.",
-        example="sensor string, ts timestamp, flow double",
+        "sensor string, ts timestamp, flow double",
     ),
-    "option": _input(
-        list[str], "NAME=VALUE", "Option of Spark's source (repeatable).", example=["startingOffsets=latest"]
-    ),
-    "watermark": _input(
-        str, "DURATION", "How late a row may arrive; later ones are not learned.", example="10 minutes"
-    ),
+    "option": _input("NAME=VALUE", "Option of Spark's source (repeatable).", ["startingOffsets=latest"]),
+    "watermark": _input("DURATION", "How late a row may arrive; later ones are not learned.", "10 minutes"),
     "idle_timeout": _learning(
-        str, "DURATION", "Time without rows after which a stream is forgotten; requires --watermark.", example="7 days"
+        "DURATION", "Time without rows after which a stream is forgotten; requires --watermark.", "7 days"
     ),
-    "initial": _learning(Path, "FILE", "Fleet file to initialize the streams from.", example="fleet.limpet"),
-    "out": _output(str, "DIR", "Directory for the scored rows.", example="scored"),
+    "initial": _learning("FILE", "Fleet file to initialize the streams from.", Path("fleet.limpet")),
+    "out": _output("DIR", "Directory for the scored rows.", "scored"),
     "output_format": _choice(
         "Output", ("parquet", "delta", "csv", "json"), "Format of the scored rows.", default="parquet"
     ),
-    "prefix": _output(str, "TEXT", "Prefix of the names of the new columns.", default=""),
-    "checkpoint": _running(str, "DIR", "Directory to resume from.", example="state"),
+    "prefix": _output("TEXT", "Prefix of the names of the new columns.", default=""),
+    "checkpoint": _running("DIR", "Directory to resume from.", "state"),
     "buckets": _running(
-        int,
-        "N",
-        "Buckets that keys are hashed into. Default: 64, or those of the checkpoint.",
-        constraint=_AT_LEAST_1,
-        example=256,
+        "N", "Buckets that keys are hashed into. Default: 64, or those of the checkpoint.", 256, constraint=_AT_LEAST_1
     ),
     "follow": _flag("Running", "Wait for more rows at the end of the source, or stop.", default=True),
     "checkpoint_interval": _interval("Time between batches: seconds, or 10s, 5min. Default: none."),
-    "files_per_batch": _running(
-        int, "N", "Files per batch. Default: 256 MB of them.", constraint=_AT_LEAST_1, example=100
-    ),
+    "files_per_batch": _running("N", "Files per batch. Default: 256 MB of them.", 100, constraint=_AT_LEAST_1),
     "batch": _flag(
         "Running", "Read all files once, sort them by time and write the table, without a checkpoint.", "--batch"
     ),
-    "master": _spark(str, "ADDRESS", "Where to run: local[2], spark://host:7077, yarn.", default="local[*]"),
-    "driver_memory": _spark(str, "SIZE", "Memory of the driver; with local[…], of all.", default="4g"),
+    "master": _spark("ADDRESS", "Where to run: local[2], spark://host:7077, yarn.", default="local[*]"),
+    "driver_memory": _spark("SIZE", "Memory of the driver; with local[…], of all.", default="4g"),
     "packages": _spark(
-        str,
-        "NAMES",
-        "Maven packages, separated by commas, of your version of Spark.",
-        example="io.delta:delta-spark_2.13:VERSION",
+        "NAMES", "Maven packages, separated by commas, of your version of Spark.", "io.delta:delta-spark_2.13:VERSION"
     ),
-    "conf": _spark(list[str], "NAME=VALUE", "Spark property (repeatable).", example=["a=b"]),
-    "spark_log": _spark(Path, "FILE", "File for Spark's own log. Default: no log.", example="spark.log"),
+    "conf": _spark("NAME=VALUE", "Spark property (repeatable).", ["a=b"]),
+    "spark_log": _spark("FILE", "File for Spark's own log. Default: no log.", Path("spark.log")),
 }
 
 
