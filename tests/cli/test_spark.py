@@ -20,8 +20,8 @@ import pytest
 import limpet as lp
 from helpers.commands import here, limpet
 from helpers.spark import same_results, same_streams, stream_of, write_files
-from limpet.cli._spark_commands import find_local
 from limpet.cli._spark_io import SparkSource, iter_files, make_batch_limits
+from limpet.cli._spark_run import find_local
 from limpet.cli.config import read_config
 from limpet.exceptions import InvalidInputError
 from limpet.spark._errors import SparkJobError, convert_job_errors, extract_error_line, friendly_spark_errors

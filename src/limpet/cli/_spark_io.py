@@ -182,10 +182,7 @@ def _add_corrupt_record_column(schema: Any) -> Any:
 
 
 def _infer_schema(spark: SparkSession, source: SparkSource, values: Mapping[str, Any]) -> Any:
-    """Infer the schema of files.
-
-    Integers in text become double: later files may have fractions.
-    """
+    """Infer the schema of files; integers in text become double, since later files may have fractions."""
     from pyspark.sql.types import DoubleType, IntegralType, StructField, StructType
 
     reader = spark.read.format(source.format_name).options(**source.options)
@@ -227,35 +224,30 @@ def check_output_owner(spark: SparkSession, checkpoint: str, out: str) -> None:
         )
 
 
-def prepare_for_format(scored: DataFrame, format_name: str) -> DataFrame:
-    """Return the rows as a format can store them: in CSV, lists become JSON."""
-    from pyspark.sql import functions as F
-
-    if format_name != "csv":
-        return scored
-    nested = [name for name, kind in scored.dtypes if kind.startswith(("array", "struct", "map"))]
-    return scored.withColumns({name: F.to_json(F.col(f"`{name}`")) for name in nested})
-
-
 def write_table(scored: DataFrame, values: Mapping[str, Any]) -> dict[str, int]:
     """Write a table, and return its counts."""
     from pyspark.sql import Observation
 
     observation, format_name = Observation("limpet"), values["output_format"]
-    counted = prepare_for_format(observe_counts(scored, values["prefix"], observation), format_name)
+    counted = count_rows(scored, values, observation)
     with convert_job_errors(values["spark_log"]):
         counted.write.format(format_name).options(**WRITER_OPTIONS.get(format_name, {})).save(values["out"])
     return read_counts(observation.get)
 
 
-def observe_counts(scored: DataFrame, prefix: str, name: Any) -> DataFrame:
-    """Return the rows, which Spark counts while it writes them."""
+def count_rows(scored: DataFrame, values: Mapping[str, Any], name: Any) -> DataFrame:
+    """Return the rows, which Spark counts while it writes them; for CSV, lists become JSON."""
     from pyspark.sql import functions as F
 
+    prefix = values["prefix"]
     flags = [flag for flag in COUNTED_FLAGS if prefix + flag in scored.columns]
     sums = [F.sum(F.col(f"`{prefix}{flag}`").cast("long")).alias(flag) for flag in flags]
     alarms = F.sum(F.coalesce(F.size(F.col(f"`{prefix}alarms`")), F.lit(0)).cast("long")).alias("alarms")
-    return scored.observe(name, F.count(F.lit(1)).alias("rows"), *sums, alarms)
+    counted = scored.observe(name, F.count(F.lit(1)).alias("rows"), *sums, alarms)
+    if values["output_format"] != "csv":
+        return counted
+    nested = [name for name, kind in counted.dtypes if kind.startswith(("array", "struct", "map"))]
+    return counted.withColumns({name: F.to_json(F.col(f"`{name}`")) for name in nested})
 
 
 def read_counts(metrics: Any) -> dict[str, int]:

@@ -1,27 +1,30 @@
-"""Run `limpet spark score`: a query that logs each micro-batch, or a table."""
+"""Run `limpet spark score`, a query or a table, and `limpet spark status`, `repartition` and `export`."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from limpet._format import format_duration
 from limpet.cli._logging import configure_logging, stop_on_signals
 from limpet.cli._spark_io import (
     WRITER_OPTIONS,
     SparkSource,
     check_output_owner,
     check_package,
+    count_rows,
     format_counts,
-    observe_counts,
     parse_source,
-    prepare_for_format,
     read_counts,
     read_frame,
     write_table,
@@ -30,8 +33,17 @@ from limpet.cli.options import make_learner
 from limpet.exceptions import InvalidInputError, InvalidTypeError
 from limpet.learners import Learner
 from limpet.spark._errors import convert_job_errors, friendly_spark_errors
-from limpet.spark.checkpoint import read_spec
-from limpet.spark.filesystem import RemoteDirectory, to_absolute_uri, to_local_path
+from limpet.spark.checkpoint import METADATA_DIR, last_batch, last_committed_batch, read_spec
+from limpet.spark.filesystem import (
+    LocalDirectory,
+    ReadableDirectory,
+    RemoteDirectory,
+    may_be_remote,
+    to_absolute_uri,
+    to_local_path,
+)
+from limpet.spark.migrate import export_fleet, repartition
+from limpet.spark.schema import parse_duration
 from limpet.spark.session import check_spark_installed, open_session, parse_pairs
 
 if TYPE_CHECKING:
@@ -42,7 +54,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("limpet.spark")
 EXIT_INTERRUPTED = 130  # as of shells
 POLL_INTERVAL_S = 0.25
-DRIVER_MEMORY = "4g"
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -72,7 +83,7 @@ def run_score(source_name: str, values: dict[str, Any]) -> None:
 
 def make_spark_properties(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the properties of Spark from the options of a command."""
-    properties = {"spark.driver.memory": values.get("driver_memory", DRIVER_MEMORY)}
+    properties = {"spark.driver.memory": values.get("driver_memory", "4g")}
     if values.get("packages"):
         properties["spark.jars.packages"] = values["packages"]
     if values.get("output_format") == "delta":
@@ -101,9 +112,8 @@ def check_options(values: Mapping[str, Any]) -> None:
 def check_folders(source: SparkSource, values: Mapping[str, Any]) -> None:
     """Check that the folders of source, output and checkpoint do not overlap."""
     folders = {f"--{name}": values[name] for name in ("out", "checkpoint") if values[name]}
-    local = {
-        name: os.path.realpath(path) for name, folder in folders.items() if (path := to_local_path(folder)) is not None
-    }
+    paths = {name: to_local_path(folder) for name, folder in folders.items()}
+    local = {name: os.path.realpath(path) for name, path in paths.items() if path is not None}
     source_path = to_local_path(source.location) if source.is_files else None
     for name, path in local.items():
         if source_path is not None and (path + os.sep).startswith(os.path.realpath(source_path) + os.sep):
@@ -187,8 +197,8 @@ def _score_stream(
         message = "learning %s by %s from %s with %r, %d buckets"
         log.info(message, names, spec.key, source.location, spec.make_learner(), spec.n_buckets)
     format_name, interval_s = values["output_format"], values["checkpoint_interval"]
-    counted = prepare_for_format(observe_counts(scored, values["prefix"], "limpet"), format_name)
-    writer = counted.writeStream.outputMode("append").format(format_name).options(**WRITER_OPTIONS.get(format_name, {}))
+    writer = count_rows(scored, values, "limpet").writeStream.outputMode("append").format(format_name)
+    writer = writer.options(**WRITER_OPTIONS.get(format_name, {}))
     if not values["follow"]:
         writer = writer.trigger(availableNow=True)
     elif interval_s is not None:
@@ -229,3 +239,105 @@ class BatchLogger:
             fields = {"batch": progress.batchId, "rows_per_second": round(rate, 1), **counts}
             text = format_counts(counts).replace(" rows:", f" rows, {rate:,.0f} rows/s:", 1)
             log.info("batch %d: %s", progress.batchId, text, extra={"fields": fields})
+
+
+# The commands on a checkpoint.
+
+
+def run_repartition(checkpoint: str, buckets: int, values: Mapping[str, Any]) -> None:
+    """Change the number of buckets of a checkpoint."""
+    find_local(checkpoint, values)
+    with _open_session(values) as spark:
+        repartition(spark, to_absolute_uri(checkpoint), buckets)
+    typer.echo(f"{checkpoint}: {buckets} buckets. The next `limpet spark score` resumes with them.")
+
+
+def run_export(checkpoint: str, path: Path, force: bool, values: Mapping[str, Any]) -> None:
+    """Write the streams of a checkpoint to a fleet file."""
+    if path.exists() and not force:
+        raise InvalidInputError(f"FLEET_FILE: must be a new file, got {path}. --force overwrites it.")
+    if not path.absolute().parent.is_dir():
+        raise InvalidInputError(f"FLEET_FILE: must be in an existing folder, got {path}.")
+    find_local(checkpoint, values)
+    with _open_session(values) as spark:
+        fleet = export_fleet(spark, to_absolute_uri(checkpoint))
+    fleet.save(path)
+    typer.echo(f"{path}: {len(fleet):,} streams of {fleet.learner!r}. Read it by lp.load({str(path)!r}).")
+
+
+def run_status(checkpoint: str, values: Mapping[str, Any]) -> None:
+    """Print the status of a checkpoint, without Spark if it is on this machine."""
+    directory = find_local(checkpoint, values)
+    if directory is not None:
+        status = read_status(directory, checkpoint)
+    else:
+        with _open_session(values) as spark:
+            status = read_status(RemoteDirectory(spark, to_absolute_uri(checkpoint)), checkpoint)
+    if values["output_format"] == "json":
+        typer.echo(json.dumps(status))
+        return
+    for name, value in status.items():
+        if value is not None:
+            typer.echo(f"{name.replace('_', ' '):<14}{', '.join(value) if isinstance(value, list) else value}")
+
+
+def find_local(checkpoint: str, values: Mapping[str, Any]) -> LocalDirectory | None:
+    """Return the folder of a checkpoint on this machine, which must have one; None if it may be elsewhere."""
+    path = to_local_path(checkpoint)
+    directory = None if path is None else LocalDirectory(path)
+    if directory is None or directory.list_names(METADATA_DIR):
+        return directory
+    if may_be_remote(checkpoint, values):
+        return None
+    raise _not_a_checkpoint(checkpoint)
+
+
+def read_status(directory: ReadableDirectory, checkpoint: str) -> dict[str, Any]:
+    """Return the job of a checkpoint and its progress."""
+    spec = read_spec(directory)
+    if spec is None:
+        raise _not_a_checkpoint(checkpoint)
+    started, committed = last_batch(directory, "offsets"), last_committed_batch(directory)
+    metadata = _read_batch_metadata(directory, started) if started >= 0 else {}
+    delay_us = parse_duration("watermark", spec.watermark, "us", minimum=0)
+    idle_timeout: Any = spec.idle_timeout
+    if idle_timeout is not None and spec.time_unit:
+        idle_timeout = format_duration(idle_timeout / 1e6)
+    return {
+        "key": spec.key,
+        "values": list(spec.values),
+        "time": spec.time,
+        "learner": repr(spec.make_learner()),
+        "buckets": spec.n_buckets,
+        "generation": spec.generation,
+        "last_batch": committed if committed >= 0 else None,
+        "pending_batch": started if started > committed else None,
+        "last_started": _format_time(metadata.get("batchTimestampMs")),
+        "watermark": None if delay_us is None else format_duration(delay_us / 1e6),
+        "event_time": _format_time(metadata.get("batchWatermarkMs")),
+        "idle_timeout": idle_timeout,
+    }
+
+
+def _read_batch_metadata(directory: ReadableDirectory, batch: int) -> dict[str, Any]:
+    """Return Spark's metadata of a batch: the second line of a file."""
+    lines = directory.read_text(f"offsets/{batch}").splitlines()
+    try:
+        metadata = json.loads(lines[1])
+    except (IndexError, ValueError):
+        return {}
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _format_time(milliseconds: int | None) -> str | None:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds") if milliseconds else None
+
+
+def _not_a_checkpoint(checkpoint: str) -> InvalidInputError:
+    return InvalidInputError(f"CHECKPOINT: must be a checkpoint of `limpet spark score`, got {checkpoint}.")
+
+
+@contextmanager
+def _open_session(values: Mapping[str, Any]) -> Iterator[SparkSession]:
+    with friendly_spark_errors(), open_session(values["master"], make_spark_properties(values), None) as spark:
+        yield spark

@@ -84,7 +84,7 @@ def repartition(
 
     Exit codes: 0 done, 2 invalid checkpoint or options.
     """
-    from limpet.cli._spark_commands import run_repartition
+    from limpet.cli._spark_run import run_repartition
 
     run_repartition(checkpoint, buckets, values)
 
@@ -109,7 +109,7 @@ def export(
 
     Exit codes: 0 done, 2 invalid checkpoint or options.
     """
-    from limpet.cli._spark_commands import run_export
+    from limpet.cli._spark_run import run_export
 
     run_export(checkpoint, path, force, values)
 
@@ -129,6 +129,6 @@ def status(checkpoint: Checkpoint, **values: Any) -> None:
 
     Exit codes: 0 done, 2 invalid checkpoint or options.
     """
-    from limpet.cli._spark_commands import run_status
+    from limpet.cli._spark_run import run_status
 
     run_status(checkpoint, values)
