@@ -17,8 +17,7 @@ from limpet.plots._axes import DATE_AXIS, NUMBER_AXIS, ROW_AXIS, configure_x_axi
 from limpet.plots._style import BLUE, PURPLE, RED, VERMILION
 from limpet.plots.alarm_map import Strip, draw_alarm_map
 from limpet.plots.overview import MAX_PANELS, draw_overview, select_variables, value_limits
-from limpet.report.detection import write_detection
-from limpet.report.detection_text import DetectionReport, StreamReport
+from limpet.report.detection import DetectionReport, StreamReport, write_detection
 from limpet.report.html import check_report
 from limpet.streams.batch import RejectLog
 from limpet.streams.downsample import MinMaxSummary
@@ -181,7 +180,7 @@ def write_page(tmp_path, report):
 
 def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
     pytest.importorskip("matplotlib")
-    columns = Schema(("<script>", "b"), "when", "ISO 8601", None, {"note": "not numeric"})
+    columns = Schema(("<script>", "b"), "when", "ISO 8601", None, {"note": "not numeric"}, ("pump",))
     summary = make_summary(d=2, times=dates(400), names=columns.values)
     report = DetectionReport(
         "a <b> file.csv",
@@ -193,7 +192,6 @@ def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
         n_records=407,
         malformed=make_rejects(),
         far=1e-4,
-        hints=("the last value matters",),
         command="limpet detect 'a <b> file.csv'",
     )
     page = write_page(tmp_path, report)
@@ -205,7 +203,7 @@ def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
         '<span class="marker bar">change</span>',
         "10,000 points",
         "note: not numeric",
-        "the last value matters",
+        "if each &#39;pump&#39; is a separate stream, use --key pump",
         "7 records of 407 could not be parsed",
         "&lt;img src=x&gt;",
         "0.25 %",
@@ -267,11 +265,9 @@ def test_too_many_alarms_are_the_most_important_ones(tmp_path):
         sorted(odd + shifts, key=lambda alarm: alarm.row),
         2000,
         far=1e-4,
-        results="r.csv",
     )
     page = write_page(tmp_path, report)
     assert "200 of 2,002 alarms" in page
-    assert "r.csv has all of them" in page
     assert page.count('<span class="marker bar">') == 2
     assert page.count('<span class="marker dot">') == 198
     assert '<th scope="row">1,999</th>' in page  # 999 standard deviations

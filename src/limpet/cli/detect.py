@@ -25,7 +25,13 @@ from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.fleet import Fleet
 from limpet.learners import Detector
-from limpet.report.detection_text import DetectionReport, StreamReport, expected_false_alarms
+from limpet.report.detection import (
+    DetectionReport,
+    StreamReport,
+    expected_false_alarms,
+    list_streams,
+    write_detection,
+)
 from limpet.report.html import GENERATOR, check_report
 from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.monitor_plan import MonitorPlan, warmup_points
@@ -232,8 +238,6 @@ def _show_progress(console: Console, path: Path, quiet: bool) -> Iterator[Any]:
 
 def _write_report(path: Path, run: DetectionRun, values: dict[str, Any]) -> None:
     """Write the report; some of many streams are read again, to draw them."""
-    from limpet.report.detection import list_streams, write_detection
-
     plan, stats = run.plan, run.stats
     streams = [StreamReport("", run.summary, run.alarms)]
     if isinstance(plan.model, Fleet):
@@ -251,7 +255,6 @@ def _write_report(path: Path, run: DetectionRun, values: dict[str, Any]) -> None
         malformed=stats.malformed,
         far=plan.learner.far if isinstance(plan.learner, Detector) else None,
         joint=not plan.is_split,
-        hints=tuple(plan.schema.hints),
         settings=repr(plan.learner),
         command=shlex.join(["limpet", *map(redact_url, sys.argv[1:])]),
         n_streams=plan.n_streams,
