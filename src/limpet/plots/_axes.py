@@ -22,19 +22,9 @@ ROW_AXIS, NUMBER_AXIS, DATE_AXIS = "row", "time (a number)", "time"
 
 @dataclass(frozen=True)
 class RowAxis:
-    """The positions of some rows of a stream on the lower axis.
+    """The positions of some rows of a stream on the lower axis; other rows are interpolated."""
 
-    Other rows are interpolated.
-
-    Attributes
-    ----------
-    kind : {ROW_AXIS, NUMBER_AXIS, DATE_AXIS}
-        The unit of the positions.
-    rows, positions : array (n,)
-        The known positions.
-    """
-
-    kind: str
+    kind: str  # ROW_AXIS, NUMBER_AXIS or DATE_AXIS
     rows: FloatArray
     positions: FloatArray
 
@@ -107,10 +97,7 @@ def set_digit_formatter(axis: Any) -> None:
 
 
 def _increasing_times(summary: MinMaxSummary) -> tuple[str, FloatArray] | None:
-    """Return the kind of the times, and those of first and last rows.
-
-    None if they do not increase.
-    """
+    """Return the kind of the times, and those of first and last rows; None if they do not increase."""
     if summary.times is None or summary.times.dtype.kind not in "Mf":
         return None
     times = np.append(summary.times, np.array([summary.last_time], summary.times.dtype))
@@ -122,14 +109,11 @@ def _increasing_times(summary: MinMaxSummary) -> tuple[str, FloatArray] | None:
     running_max = np.maximum.accumulate(numbers)  # a clock set back by an hour stands still
     if (running_max - numbers).max() > MAX_TIME_REGRESSION * (numbers[-1] - numbers[0]):
         return None
-    numbers = running_max
-    return (DATE_AXIS, numbers / NS_PER_DAY) if times.dtype.kind == "M" else (NUMBER_AXIS, numbers)
+    return (DATE_AXIS, running_max / NS_PER_DAY) if times.dtype.kind == "M" else (NUMBER_AXIS, running_max)
 
 
 def robust_limits(values: FloatArray, *, cut: float = 0.005, margin: float = 0.3) -> tuple[float, float] | None:
-    """Return limits around all values but a share ``cut`` at either end.
-
-    None without finite values.
+    """Return limits around all values but a share ``cut`` at either end; None without finite values.
 
     >>> low, high = robust_limits(np.append(np.linspace(0.0, 1.0, 999), 1e6))
     >>> -0.4 < low < 0.0 and 1.0 < high < 1.4
@@ -192,11 +176,7 @@ def format_number(number: float) -> str:
 
 
 def set_log_scale(axis: Any, low: float, high: float, ticks: int = 5) -> None:
-    """Make an axis logarithmic, with about this number of ticks.
-
-    Over many decades the ticks are powers of ten or some of them, over few also multiples of them. On less than one
-    decade the ticks are linear.
-    """
+    """Make an axis logarithmic, with about this number of ticks; on less than one decade the ticks are linear."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     across = axis.axis_name == "x"

@@ -13,27 +13,15 @@ import numpy.typing as npt
 from limpet._validation import FloatArray
 from limpet.detection.alarm import Alarm
 from limpet.plots._axes import full_or_robust_limits, mark_out_of_range
-from limpet.plots._style import BLUE, POINT_STYLE, PURPLE, RED, REJECTED_STYLE, SMALL_PT, Style
+from limpet.plots._style import BLUE, CIRCLE_STYLE, POINT_STYLE, PURPLE, RED, REJECTED_STYLE, SMALL_PT, Style
 
 ALARM_STYLE: Style = {"color": RED, "linewidth": 1.3}
 ONSET_STYLE: Style = {"color": RED, "alpha": 0.16, "linewidth": 0}
-ANOMALY_STYLE: Style = {
-    "color": PURPLE,
-    "marker": "o",
-    "linestyle": "none",
-    "markersize": 9,
-    "markerfacecolor": "none",
-    "markeredgewidth": 1.6,
-}
+ANOMALY_STYLE = CIRCLE_STYLE | {"color": PURPLE, "markersize": 9, "markeredgewidth": 1.6}
 MIN_LABEL_GAP = 0.13  # share of the width that the label of a change alarm takes
 LINE_WIDTHS = ((60, 0.6), (12, 0.9))  # above this number of change alarms
 
 RowToPosition = Callable[[npt.ArrayLike], npt.NDArray[Any]]
-
-
-def identity(rows: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return rows as their own positions."""
-    return np.asarray(rows)
 
 
 def inset_limits(limits: tuple[float, float]) -> tuple[float, float]:
@@ -78,28 +66,14 @@ def draw_changes(
     *,
     limits: tuple[float, float],
     labelled: bool,
-    to_position: RowToPosition = identity,
+    to_position: RowToPosition = np.asarray,
     faint: bool = False,
     min_gap: float = MIN_LABEL_GAP,
 ) -> None:
-    """Draw change alarms: a line, a shade from the onset on, a label if few.
+    """Draw the changes among alarms: a line, a shade from the onset on, and a label.
 
-    Parameters
-    ----------
-    axes : Axes
-        The panel.
-    alarms : sequence of Alarm
-        Alarms of any kind.
-    limits : (float, float)
-        The first and last position of the axis.
-    labelled : bool
-        Whether to add labels.
-    to_position : callable
-        Returns the positions of rows.
-    faint : bool
-        Whether the alarms belong to another panel.
-    min_gap : float
-        The share of the width between two alarms below which no alarm has a label.
+    Limits are the first and last position of the axis. Alarms of another panel are faint. No alarm has a label if two
+    are closer than a share `min_gap` of the width.
     """
     shown = [alarm for alarm in alarms if alarm.kind == "change"]
     positions = to_position([alarm.row for alarm in shown]).astype(np.float64)
@@ -140,10 +114,7 @@ def draw_changes(
 def draw_vertical_lines(
     axes: Any, positions: FloatArray, between: tuple[float, float] = (0.0, 1.0), **style: Any
 ) -> None:
-    """Draw vertical lines at these positions.
-
-    `vlines` does the same, slowly for many lines.
-    """
+    """Draw vertical lines at these positions; `vlines` does the same, slowly for many lines."""
     from matplotlib.collections import LineCollection
 
     lines = np.empty((len(positions), 2, 2))

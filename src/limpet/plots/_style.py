@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import BytesIO
@@ -22,21 +23,14 @@ RED, GREY, INK = "#C8102E", "#7d848c", "#444444"
 
 POINT_STYLE: Style = {"color": GREY, "marker": ".", "linestyle": "none", "markeredgewidth": 0}
 REJECTED_STYLE: Style = {"color": VERMILION, "marker": "x", "linestyle": "none", "markeredgewidth": 1.3}
-CIRCLE_STYLE: Style = {
-    "color": VERMILION,
-    "marker": "o",
-    "linestyle": "none",
-    "markersize": 5,
-    "markerfacecolor": "none",
-    "markeredgewidth": 1.0,
-}
+CIRCLE_STYLE = REJECTED_STYLE | {"marker": "o", "markersize": 5, "markerfacecolor": "none", "markeredgewidth": 1.0}
 TRUTH_STYLE: Style = {"color": BLACK, "linewidth": 1.0, "linestyle": (0, (4, 2)), "alpha": 0.7}
 CHANGE_STYLE: Style = {"color": RED, "linewidth": 1.2, "linestyle": (0, (5, 2.5))}
 EVENT_STYLE: Style = {"color": INK, "linewidth": 1.0, "linestyle": ":"}
 SHADE_STYLE: Style = {"color": INK, "alpha": 0.09, "linewidth": 0}
 
-PAGE_WIDTH_IN = 9.6
-PAGE_DPI = 150  # text of 9 points is 12 pixels high on a page
+PAGE_WIDTH_IN, NARROW_WIDTH_IN = 9.6, 4.4  # the narrow one is for phones, with text of the same size
+PAGE_DPI, NARROW_DPI = 150, 170  # text of 9 points is 12 pixels high on a page
 TITLE_PT, TEXT_PT, SMALL_PT = 10.5, 9.5, 9.0
 PT_PER_IN = 72.0
 TICK_PT = 7.0  # a tick, and the gap between it and its label
@@ -57,20 +51,17 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def load_matplotlib() -> threading.Thread:
-    """Load matplotlib in a thread, which takes a second.
+    """Load matplotlib in a thread, which takes a second; join the thread before drawing."""
 
-    Join the thread before drawing.
-    """
-    thread = threading.Thread(target=_render_empty_figure, name="limpet drawing", daemon=True)
+    def render_empty_figure() -> None:
+        with suppress(Exception):  # the first picture raises the same error
+            figure = new_figure(1.0, 1.0)
+            figure.subplots().set_title("a")
+            render_png(figure)
+
+    thread = threading.Thread(target=render_empty_figure, name="limpet drawing", daemon=True)
     thread.start()
     return thread
-
-
-def _render_empty_figure() -> None:
-    with suppress(Exception):  # the first picture raises the same error
-        figure = new_figure(1.0, 1.0)
-        figure.subplots().set_title("a")
-        render_png(figure)
 
 
 def new_page(height: float) -> Any:
@@ -80,31 +71,27 @@ def new_page(height: float) -> Any:
     return figure
 
 
-def render(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
-    """Return the bytes of a picture, equal for equal pictures.
+def new_stack(height: float, narrow: bool) -> Any:
+    """Return an empty figure for `render_stack`, as wide as a page or a narrow page."""
+    figure = new_figure(NARROW_WIDTH_IN if narrow else PAGE_WIDTH_IN, height)
+    figure.set_layout_engine("none")
+    figure.set_dpi(NARROW_DPI if narrow else PAGE_DPI)
+    return figure
 
-    A PNG gets a palette, a third of the size.
-    """
+
+def render_png(figure: Any, dots_per_inch: int = PAGE_DPI) -> bytes:
+    """Return the bytes of a PNG, equal for equal pictures; its palette makes it a third of the size."""
     picture = BytesIO()
-    if file_format == "svg":
-        figure.savefig(picture, format="svg", dpi=dots_per_inch, metadata={"Date": None})
-        return picture.getvalue()
     figure.set_dpi(dots_per_inch)
     figure.canvas.draw()
     quantize_colors(np.asarray(figure.canvas.buffer_rgba())[..., :3]).save(picture, "png")
     return picture.getvalue()
 
 
-def render_png(figure: Any) -> bytes:
-    """Return the bytes of a PNG, equal for equal pictures."""
-    return render(figure, "png", PAGE_DPI)
-
-
 def quantize_colors(pixels: npt.NDArray[np.uint8]) -> Any:
-    """Return an image with a palette: frequent colors, and those far from them.
+    """Return an image with a palette: frequent colors, and those far from them, as of three circles among many lines.
 
-    Other colors, as in the antialiasing of text, become the nearest one. The second kind preserves the color of rare
-    marks, such as three circles beside a thousand lines.
+    Other colors, as in the antialiasing of text, become the nearest one.
     """
     from PIL import Image  # a dependency of matplotlib
 
@@ -153,12 +140,12 @@ def set_row_axis(axes: Any, n_rows: int, ticks: int = 6) -> None:
     axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def add_legend_above(figure: Any, panels: Iterable[Any], width: float = PAGE_WIDTH_IN) -> Any:
+def add_legend_above(figure: Any, panels: Iterable[Any]) -> Any:
     """Add one legend above all panels, in as few lines as possible."""
     entries = legend_entries(panels)
     if not entries:
         return None
-    legend = {"loc": "outside upper left", "ncols": _count_columns([len(name) for name in entries], width)}
+    legend = {"loc": "outside upper left", "ncols": _count_columns(list(map(len, entries)), figure.get_figwidth())}
     return figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=TEXT_PT, **legend)
 
 
@@ -185,39 +172,41 @@ def _count_columns(lengths: list[int], width: float = PAGE_WIDTH_IN) -> int:
     return 1
 
 
-def stack_panels(
-    figure: Any, panels: Sequence[Any], heights: Sequence[float], legend: Any, beside: float = 0.0, over: float = 0.0
+def render_stack(
+    figure: Any,
+    panels: Sequence[Any],
+    heights: Sequence[float],
+    has_legend: bool = True,
+    beside: float = 0.0,
+    over: float = 0.0,
+) -> bytes:
+    """Lay out panels below each other, with a legend above them, and return the bytes of a PNG."""
+    legend = add_legend_above(figure, panels) if has_legend else None
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a character missing from the font is drawn as a box
+        _stack_panels(figure, panels, heights, legend, beside, over)
+        return render_png(figure, figure.dpi)
+
+
+def _stack_panels(
+    figure: Any, panels: Sequence[Any], heights: Sequence[float], legend: Any, beside: float, over: float
 ) -> None:
-    """Lay out panels below each other, with a legend above.
+    """Lay out panels below each other, with relative heights, and inches reserved at their right and above them.
 
     The layout engines of matplotlib measure each label of each panel several times, which takes longer than to draw.
-
-    Parameters
-    ----------
-    figure : Figure
-        The figure.
-    panels : sequence of Axes
-        The panels, from top to bottom.
-    heights : sequence of float
-        Their relative heights.
-    legend : Legend or None
-        The legend above the panels.
-    beside, over : float
-        Inches reserved at the right of the panels, and above them.
     """
     width, height = figure.get_size_inches()
     renderer = figure.canvas.get_renderer()
 
     def widths(axis: Any) -> tuple[list[float], list[float]]:
-        """Return the relative positions of tick labels, and their widths in inches."""
+        """Return the relative positions of the tick labels, and their widths in inches."""
         low, high = sorted(axis.get_view_interval())
         ticks = [float(tick) for tick in axis.get_majorticklocs()]
         labels = axis.get_major_formatter().format_ticks(ticks)
         font = axis.get_major_ticks(1)[0].label1.get_fontproperties()
         slack = 1e-9 * (high - low)
-        visible = [
-            (tick, text) for tick, text in zip(ticks, labels, strict=True) if low - slack <= tick <= high + slack
-        ]
+        labelled = zip(ticks, labels, strict=True)
+        visible = [(tick, text) for tick, text in labelled if low - slack <= tick <= high + slack]
         widths_in = [renderer.get_text_width_height_descent(text, font, False)[0] / figure.dpi for _, text in visible]
         return [(tick - low) / (high - low) for tick, _ in visible], widths_in
 
@@ -233,7 +222,8 @@ def stack_panels(
     above = over
     if legend is not None:
         above += legend.get_window_extent(renderer).height / figure.dpi + 0.6 * TEXT_PT / PT_PER_IN
-    names = [3.0 / PT_PER_IN + LINE_HEIGHT * TEXT_PT * 0.8 / PT_PER_IN if _has_title(axes) else 0.0 for axes in panels]
+    titled = [any(axes.get_title(loc) for loc in ("left", "right")) for axes in panels]
+    names = [3.0 / PT_PER_IN + LINE_HEIGHT * TEXT_PT * 0.8 / PT_PER_IN if has_title else 0.0 for has_title in titled]
     rest = max(height - 0.05 - above - below - sum(names) - PANEL_GAP_IN * (len(panels) - 1), 0.1 * height)
     shares = np.asarray(heights) / sum(heights)
     top = height - 0.05 - above
@@ -242,7 +232,3 @@ def stack_panels(
         top -= share * rest
         axes.set_position((left / width, top / height, 1.0 - (left + right) / width, share * rest / height))
         top -= PANEL_GAP_IN
-
-
-def _has_title(axes: Any) -> bool:
-    return any(axes.get_title(loc) for loc in ("left", "right"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,20 +12,9 @@ import numpy as np
 from limpet.detection.alarm import Alarm
 from limpet.plots._axes import DATE_AXIS, ROW_AXIS, RowAxis, configure_x_axis, make_common_axes
 from limpet.plots._draw import draw_vertical_lines
-from limpet.plots._style import (
-    PAGE_WIDTH_IN,
-    PT_PER_IN,
-    PURPLE,
-    RED,
-    SMALL_PT,
-    Style,
-    add_legend_above,
-    new_figure,
-    render,
-    stack_panels,
-)
+from limpet.plots._style import PT_PER_IN, PURPLE, RED, SMALL_PT, Style, new_stack, render_stack
 from limpet.plots._validation import check_not_empty
-from limpet.plots.overview import DPI_BY_WIDTH, NARROW_WIDTH_IN, escape_label, value_limits, variable_indices
+from limpet.plots.overview import escape_label, value_limits, variable_indices
 from limpet.streams.downsample import MinMaxSummary
 
 FILL_COLOR = "#d5d9dd"
@@ -59,11 +47,8 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
         Whether the picture is for a narrow page.
     """
     check_not_empty("strips", strips)
-    width = NARROW_WIDTH_IN if narrow else PAGE_WIDTH_IN
     pitch = 0.34 if len(strips) <= 12 else 0.24 if len(strips) <= 40 else 0.19  # inches
-    figure = new_figure(width, 0.95 + pitch * len(strips))
-    figure.set_layout_engine("none")
-    figure.set_dpi(DPI_BY_WIDTH[width])
+    figure = new_stack(0.95 + pitch * len(strips), narrow)
     axes = figure.subplots()
     row_axes = make_common_axes([strip.summary for strip in strips])
     for height, (strip, row_axis) in enumerate(zip(strips, row_axes, strict=True)):
@@ -93,19 +78,14 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
     axes.set_xlabel({DATE_AXIS: "", ROW_AXIS: "row of the stream"}.get(kind, kind))
     offsets = (18, 38) if narrow else (48, 104)
     if not narrow:
-        _annotate(axes, -0.85, "changes", "anomalies", size)
+        _annotate(axes, -0.85, "changes", "anomalies", size, offsets)
     for height, strip in enumerate(strips):
         counts = Counter(alarm.kind for alarm in strip.alarms)
         changes, anomalies = (f"{counts[kind]:,}" if counts[kind] else "–" for kind in ("change", "anomaly"))
         _annotate(axes, height, changes, anomalies, size, offsets)
     axes.yaxis.set_label_coords(0.0, 0.5)  # without a label matplotlib computes a position, slowly
-    above = add_legend_above(figure, [axes], width)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")
-        stack_panels(
-            figure, [axes], [1.0], above, beside=offsets[1] / PT_PER_IN, over=0.0 if narrow else size / PT_PER_IN
-        )
-        return render(figure, "png", DPI_BY_WIDTH[width])
+    over = 0.0 if narrow else size / PT_PER_IN
+    return render_stack(figure, [axes], [1.0], beside=offsets[1] / PT_PER_IN, over=over)
 
 
 def _draw_values(axes: Any, strip: Strip, row_axis: RowAxis, height: int) -> None:
@@ -117,15 +97,11 @@ def _draw_values(axes: Any, strip: Strip, row_axis: RowAxis, height: int) -> Non
     rows, *edges = summary.value_range(variable, MAX_STRIP_BUCKETS)
     bottom, top = (height + VALUES_HEIGHT * (0.5 - (np.clip(edge, low, high) - low) / (high - low)) for edge in edges)
     axes.axhline(height + 0.5, color="#eceeef", linewidth=0.6, zorder=0)
-    name = "range of the values"
-    axes.fill_between(
-        row_axis(rows), bottom, top, where=np.isfinite(bottom), color=FILL_COLOR, linewidth=1.0, zorder=1, label=name
-    )
+    fill = {"color": FILL_COLOR, "linewidth": 1.0, "zorder": 1, "label": "range of the values"}
+    axes.fill_between(row_axis(rows), bottom, top, where=np.isfinite(bottom), **fill)
 
 
-def _annotate(
-    axes: Any, height: float, changes: str, anomalies: str, size: float, offsets: tuple[int, int] = (48, 104)
-) -> None:
+def _annotate(axes: Any, height: float, changes: str, anomalies: str, size: float, offsets: tuple[int, int]) -> None:
     """Write two labels at offsets in points to the right of a strip."""
     for text, color, offset in ((changes, RED, offsets[0]), (anomalies, PURPLE, offsets[1])):
         axes.annotate(

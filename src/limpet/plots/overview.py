@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from limpet._validation import FloatArray
 from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError
 from limpet.plots._axes import (
@@ -37,19 +35,15 @@ from limpet.plots._style import (
     PAGE_WIDTH_IN,
     TEXT_PT,
     Style,
-    add_legend_above,
-    new_figure,
-    render,
-    stack_panels,
+    new_stack,
+    render_stack,
     style_small_panel,
 )
 from limpet.streams.downsample import MinMaxSummary
 
-RANGE_STYLE: Style = {"color": "#c3c8cd", "linewidth": 0.7}
+RANGE_STYLE: Style = {"color": "#c3c8cd", "linewidth": 0.7, "label": "range of the points", "zorder": 1.5}
 INVALID_STYLE: Style = {"color": INK, "marker": "|", "linestyle": "none", "markersize": 6, "markeredgewidth": 0.8}
 MAX_PANELS = 16
-NARROW_WIDTH_IN = 4.4  # for phones, with text of the same size
-DPI_BY_WIDTH = {PAGE_WIDTH_IN: 150, NARROW_WIDTH_IN: 170}
 MAX_LARGE_CROSSES = 120
 MAX_REJECTED_EXTENT = 0.6  # share of the robust range by which rejected points may extend the limits
 
@@ -90,14 +84,13 @@ def draw_overview(
     axis, variables = make_row_axis(summary), select_variables(summary, alarms)
     is_multivariate = len(variables) > 1
     score_names = ["score", "change score"][: (2 if summary.is_auto else 1) * scores]
-    heights = [_panel_height_in(len(variables))] * len(variables) + [1.0] * len(score_names)
-    width = NARROW_WIDTH_IN if narrow else PAGE_WIDTH_IN
-    figure = new_figure(width, 0.4 + 0.5 * legend + sum(heights))
-    figure.set_layout_engine("none")
-    figure.set_dpi(DPI_BY_WIDTH[width])
+    height_in = max(0.95, min(6.0 / len(variables), 1.8)) if is_multivariate else 2.5
+    heights = [height_in] * len(variables) + [1.0] * len(score_names)
+    figure = new_stack(0.4 + 0.5 * legend + sum(heights), narrow)
+    min_gap = MIN_LABEL_GAP * PAGE_WIDTH_IN / figure.get_figwidth()
     panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for axes, variable in zip(panels, variables, strict=False):
-        _draw_variable(axes, summary, variable, alarms, axis, MIN_LABEL_GAP * PAGE_WIDTH_IN / width)
+        _draw_variable(axes, summary, variable, alarms, axis, min_gap)
         _set_title(axes, summary.names[variable] if is_multivariate or not title else title)
     if is_multivariate and title:
         panels[0].set_title(escape_label(title), loc="right", fontsize=TEXT_PT, pad=3, y=1.0, color=INK)
@@ -114,11 +107,7 @@ def draw_overview(
     configure_x_axis(panels[-1], axis.kind, axis.limits, 5 if narrow else 9)
     if axis.kind == DATE_AXIS:
         panels[-1].set_xlabel("")
-    above = add_legend_above(figure, panels, width) if legend else None
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a character missing from the font is drawn as a box
-        stack_panels(figure, panels, heights, above)
-        return render(figure, "png", DPI_BY_WIDTH[width])
+    return render_stack(figure, panels, heights, has_legend=legend)
 
 
 def select_variables(summary: MinMaxSummary, alarms: Sequence[Alarm]) -> list[int]:
@@ -131,10 +120,7 @@ def select_variables(summary: MinMaxSummary, alarms: Sequence[Alarm]) -> list[in
 
 
 def variable_indices(alarm: Alarm, names: Sequence[str]) -> list[int]:
-    """Return the indices of the variables of an alarm.
-
-    A single variable has all alarms.
-    """
+    """Return the indices of the variables of an alarm; a single variable has all alarms."""
     if len(names) == 1:
         return [0]
     indices = [names.index(name) if isinstance(name, str) and name in names else name for name in alarm.variables]
@@ -184,12 +170,15 @@ def _draw_variable(
         known = np.isfinite(low)
         draw_points(axes, positions[known], low[known], limits, size=2.5 if len(low) > 500 else 5.0)
     else:
-        axes.fill_between(
-            positions, low, high, where=np.isfinite(low), label="range of the points", zorder=1.5, **RANGE_STYLE
-        )
+        axes.fill_between(positions, low, high, where=np.isfinite(low), **RANGE_STYLE)
         for edge in (low, high):
             mark_out_of_range(axes, positions, edge, limits, {"color": GREY}, size=4.0)
-    _draw_rejected(axes, summary, variable, positions, limits)
+    low, high = summary.rejected_minimum[variable], summary.rejected_maximum[variable]
+    x, y = (positions, low) if summary.is_exact else (np.append(positions, positions), np.append(low, high))
+    known = np.isfinite(y)
+    small = {"markersize": 2.5, "alpha": 0.5, "markeredgewidth": 0.7} if known.sum() > MAX_LARGE_CROSSES else {}
+    if known.any():
+        draw_rejected(axes, x[known], y[known], limits, **small)
     estimate = summary.estimate[variable]
     known = np.isfinite(estimate)
     if known.any():
@@ -208,28 +197,12 @@ def _draw_variable(
     draw_anomalies(axes, axis([alarm.row for alarm in anomalies]), heights, limits)
 
 
-def _draw_rejected(
-    axes: Any, summary: MinMaxSummary, variable: int, positions: FloatArray, limits: tuple[float, float]
-) -> None:
-    low, high = summary.rejected_minimum[variable], summary.rejected_maximum[variable]
-    x, y = (np.append(positions, positions), np.append(low, high)) if not summary.is_exact else (positions, low)
-    known = np.isfinite(y)
-    small = {"markersize": 2.5, "alpha": 0.5, "markeredgewidth": 0.7} if known.sum() > MAX_LARGE_CROSSES else {}
-    if known.any():
-        draw_rejected(axes, x[known], y[known], limits, **small)
-
-
 def _height_of(alarm: Alarm, summary: MinMaxSummary, variable: int) -> float:
     """Return the value of an anomaly: the most extreme one in its bucket."""
     bucket = alarm.row // summary.width
     if alarm.direction == "down":
         return float(np.fmin(summary.minimum[variable, bucket], summary.rejected_minimum[variable, bucket]))
     return float(np.fmax(summary.maximum[variable, bucket], summary.rejected_maximum[variable, bucket]))
-
-
-def _panel_height_in(n_variables: int) -> float:
-    """Return the height of a panel."""
-    return 2.5 if n_variables == 1 else max(0.95, min(6.0 / n_variables, 1.8))
 
 
 def _set_title(axes: Any, name: str) -> None:

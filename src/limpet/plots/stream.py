@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from limpet.plots._style import (
     TRUTH_STYLE,
     Style,
     new_figure,
-    render,
+    render_png,
     style_axes,
 )
 from limpet.plots._validation import as_column
@@ -97,7 +98,11 @@ def draw_stream(
     legend = dict(zip(*reversed(whole.get_legend_handles_labels()), strict=True))  # one entry per label
     columns = 2 if narrow else len(legend)
     figure.legend(legend.values(), legend.keys(), loc="outside upper left", ncols=columns, frameon=False, fontsize=9)
-    return render(figure, file_format, DPI_BY_SIZE[size])
+    if file_format == "png":
+        return render_png(figure, DPI_BY_SIZE[size])
+    picture = BytesIO()
+    figure.savefig(picture, format="svg", dpi=DPI_BY_SIZE[size], metadata={"Date": None})
+    return picture.getvalue()
 
 
 def _draw_points(axes: Any, values: FloatArray, rejected: Any, size: float) -> None:
@@ -107,9 +112,7 @@ def _draw_points(axes: Any, values: FloatArray, rejected: Any, size: float) -> N
     axes.plot(rows[rejected], values[rejected], label="rejected point", markersize=5, **REJECTED_STYLE)
 
 
-def _draw_means(
-    axes: Any, trace: Trace, true_means: FloatArray | None, baseline: tuple[str, FloatArray] | None
-) -> None:
+def _draw_means(axes: Any, trace: Trace, true_means: FloatArray | None, baseline: Baseline | None) -> None:
     from matplotlib.patheffects import withStroke
 
     edge = [withStroke(linewidth=ESTIMATE_STYLE["linewidth"] + 1.6, foreground="white")]
@@ -121,10 +124,7 @@ def _draw_means(
 
 
 def _zoom(axes: Any, values: FloatArray, rejected: Any, around: int, reach: int, change_point: int | None) -> None:
-    """Show the rows near one, with limits around the points not rejected.
-
-    Points outside are marked at the edge.
-    """
+    """Show the rows near one, with limits around the points not rejected; others are marked at the edge."""
     first, last = max(around - reach, 0), min(around + reach, len(values))
     rows, shown, out = np.arange(first, last), values[first:last], rejected[first:last]
     limits = robust_limits(shown[~out]) or axes.get_ylim()
@@ -140,10 +140,7 @@ def _zoom(axes: Any, values: FloatArray, rejected: Any, around: int, reach: int,
 
 
 def _compress(axes: Any, values: FloatArray, rejected: Any) -> str:
-    """Make the axis logarithmic beyond most accepted values if the rest is far away.
-
-    Return a note for its label.
-    """
+    """Make the axis logarithmic beyond most accepted values if the rest is far away; return a note for its label."""
     finite = np.isfinite(values)
     if not (finite & ~rejected).any():
         return ""

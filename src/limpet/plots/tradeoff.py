@@ -17,14 +17,6 @@ from limpet.tradeoff.optimum import profile_step
 COROLLARY_1_STYLE: Style = {"color": VERMILION, "linestyle": "-", "linewidth": 2.0}
 BEST_STYLE: Style = {"color": BLUE, "linestyle": (0, (6, 2)), "linewidth": 2.0}
 LIMIT_STYLE: Style = {"color": INK, "linestyle": "-.", "linewidth": 1.4}
-OPTIMUM_STYLE: Style = {
-    "marker": "*",
-    "markersize": 17,
-    "markerfacecolor": YELLOW,
-    "markeredgecolor": "black",
-    "linestyle": "none",
-    "zorder": 5,
-}
 
 
 def draw_tradeoff(gammas: ArrayLike, constants: Constants, path: str | Path) -> Path:
@@ -58,7 +50,6 @@ def draw_tradeoff(gammas: ArrayLike, constants: Constants, path: str | Path) -> 
     thresholds = np.unique(check_gamma(gammas, require_finite=True))
     if thresholds.size < 2:
         raise InvalidInputError(f"gammas: must have at least two different thresholds, got {gammas!r}")
-
     best = optimum(constants)
     figure = new_figure(7.5, 8.0)
     above, below = figure.subplots(2, 1, sharex=True)
@@ -122,7 +113,8 @@ def _line(axes: Any, gammas: FloatArray, values: FloatArray, label: str, style: 
 
 def _mark(axes: Any, best: Optimum, height: float) -> None:
     if math.isfinite(best.gamma):
-        axes.plot([best.gamma], [height], label=f"optimum ({best.kind})", **OPTIMUM_STYLE)
+        label = f"optimum ({best.kind})"
+        axes.plot([best.gamma], [height], "k*", markersize=17, markerfacecolor=YELLOW, zorder=5, label=label)
 
 
 def _bounds(gammas: FloatArray, rhos: FloatArray, constants: Constants) -> FloatArray:
