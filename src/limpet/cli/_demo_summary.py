@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from limpet._format import format_duration, plural
 from limpet.datasets import Stream, make_abrupt, make_traffic
@@ -37,22 +38,15 @@ def measure_seconds_per_point(learner: Learner, stream: Stream) -> float:
     return min(seconds) / len(stream)
 
 
-# Detector on traffic
-
-
 @dataclass(frozen=True)
 class TrafficStudy:
     """The synthetic traffic with the results of Detector, which is given the period and nothing else."""
 
     stream: Stream
+    times: npt.NDArray[np.datetime64]
     learner: Detector
     trace: Trace
     seconds_per_point: float
-
-    @property
-    def times(self) -> np.typing.NDArray[np.datetime64]:
-        """The time of each row."""
-        return TRAFFIC_START + np.arange(len(self.stream)) * np.timedelta64(TRAFFIC_STEP_MIN, "m")
 
     def find_alarm(self, kind: str, first: int, last: int) -> Alarm | None:
         """Return the first alarm of a kind from one row to another."""
@@ -66,7 +60,8 @@ def run_traffic_study(seed: int) -> TrafficStudy:
         warnings.simplefilter("ignore", LimpetWarning)
         trace = learner.process(stream.y, record="means")
         seconds_per_point = measure_seconds_per_point(learner, stream)
-    return TrafficStudy(stream, learner, trace, seconds_per_point)
+    times = TRAFFIC_START + np.arange(len(stream)) * np.timedelta64(TRAFFIC_STEP_MIN, "m")
+    return TrafficStudy(stream, times, learner, trace, seconds_per_point)
 
 
 def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section]]:
@@ -105,8 +100,9 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
     events = [(row, "spike", alarm) for row, alarm in alarms_by_spike.items()]
     events += [(outage[0], "outage", outage_alarm), (shift, "shift of the level", shift_alarm)]
     events += [(alarm.row, "none", alarm) for alarm in others]
+    times = [str(time).replace("T", " ") for time in np.datetime_as_string(study.times, "m")]
     rows = [
-        [_format_time(study, row), f"{row:,}", cause, "none" if alarm is None else alarm.kind, _describe(alarm, row)]
+        [times[row], f"{row:,}", cause, "none" if alarm is None else alarm.kind, _describe(alarm, row)]
         for row, cause, alarm in sorted(events, key=lambda event: event[0])
     ]
     n_silent = sum(alarm is None for alarm in alarms_by_spike.values())
@@ -118,22 +114,12 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
         f"Of the {n_other:,} other points {n_rejected_other} were rejected. "
         f"The first {study.learner.n_init:,} points are for the initialization of the season."
     )
-    return (
-        lead,
-        facts,
-        [Section("What happened, and the alarms", [Table(EVENT_HEADING, rows, text_columns=(2, 3, 4)), sentences])],
-    )
-
-
-EVENT_HEADING = ["time", "row", "event", "alarm", "alarm text"]
+    table = Table(["time", "row", "event", "alarm", "alarm text"], rows, text_columns=(2, 3, 4))
+    return lead, facts, [Section("What happened, and the alarms", [table, sentences])]
 
 
 def _format_delay(n_rows: int) -> str:
     return "at once" if n_rows == 0 else format_duration(60 * TRAFFIC_STEP_MIN * n_rows)
-
-
-def _format_time(study: TrafficStudy, row: int) -> str:
-    return str(np.datetime_as_string(study.times[row], "m")).replace("T", " ")
 
 
 def _describe(alarm: Alarm | None, row: int) -> str:
@@ -142,9 +128,6 @@ def _describe(alarm: Alarm | None, row: int) -> str:
     later = f", after {_format_delay(alarm.row - row)}" if alarm.row > row else ""
     description = replace(alarm, variables=("",)).description.strip()
     return description.replace("standard deviations", "sd") + later
-
-
-# The paper's algorithm on the paper's stream
 
 
 @dataclass(frozen=True)
@@ -207,56 +190,37 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
             (f"{nanoseconds:.0f} ns", "per point"),
         ]
     )
-    parameters = Table(["", "truth", "SRA", "sEM"], _make_parameter_rows(study))
-    outcomes = Table(
-        ["", "points", "rejected", "share"],
-        [
-            [
-                "outliers",
-                f"{n_outliers:,}",
-                f"{n_rejected_outliers:,}",
-                f"{n_rejected_outliers / max(n_outliers, 1):.1%}",
-            ],
-            [
-                "clean points",
-                f"{n - n_outliers:,}",
-                f"{n_rejected_clean:,}",
-                f"{n_rejected_clean / (n - n_outliers):.1%}",
-            ],
-            ["all", f"{n:,}", f"{n_rejected:,}", f"{n_rejected / n:.1%}"],
-        ],
+    counts = (
+        ("outliers", n_outliers, n_rejected_outliers),
+        ("clean points", n - n_outliers, n_rejected_clean),
+        ("all", n, n_rejected),
     )
-    errors = Table(
-        ["", "before the change", "after it"],
-        [
-            ["SRA", f"{sra_mse.S_bc:.5f}", f"{sra_mse.S_ac:.5f}"],
-            ["sEM", f"{sem_mse.S_bc:.5f}", f"{sem_mse.S_ac:.5f}"],
-            ["ratio", f"{sem_mse.S_bc / sra_mse.S_bc:.3g}", f"{sem_mse.S_ac / sra_mse.S_ac:.3g}"],
-        ],
+    shares = [[name, f"{total:,}", f"{part:,}", f"{part / max(total, 1):.1%}"] for name, total, part in counts]
+    errors = [
+        ["SRA", f"{sra_mse.S_bc:.5f}", f"{sra_mse.S_ac:.5f}"],
+        ["sEM", f"{sem_mse.S_bc:.5f}", f"{sem_mse.S_ac:.5f}"],
+        ["ratio", f"{sem_mse.S_bc / sra_mse.S_bc:.3g}", f"{sem_mse.S_ac / sra_mse.S_ac:.3g}"],
+    ]
+    mixture_text = (
+        "The mixture after the last row. SRA rejects a point whose update is longer than "
+        f"γ\u00a0=\u00a0{GAMMA:g}; sEM is the same algorithm with the same step size, "
+        f"ρ\u00a0=\u00a0{study.rho:.4f}, but no threshold."
     )
+    change_text = (
+        f"The estimated means moved most at row {mean_shift.row:,}; the stream changed at row {study.change:,}. With "
+        f"this step size an estimate is half-way after ln\u00a02/ρ\u00a0=\u00a0{math.log(2.0) / study.rho:.0f} rows."
+    )
+    errors_text = f"Mean squared error of the means, from row {BURN_IN_ROWS:,} on."
+    speed_text = f"{nanoseconds:.0f} ns per point, {nanoseconds * n / 1e6:.1f} ms for all {n:,}, once compiled."
     sections = [
+        Section("Estimated mixture", [mixture_text, Table(["", "truth", "SRA", "sEM"], _make_parameter_rows(study))]),
         Section(
-            "Estimated mixture",
-            [
-                "The mixture after the last row. SRA rejects a point whose update is longer than "
-                f"γ\u00a0=\u00a0{GAMMA:g}; sEM is the same algorithm with the same step size, "
-                f"ρ\u00a0=\u00a0{study.rho:.4f}, but no threshold.",
-                parameters,
-            ],
+            "Rejected points",
+            [Table(["", "points", "rejected", "share"], shares), _describe_learned_outliers(study)],
         ),
-        Section("Rejected points", [outcomes, _describe_learned_outliers(study)]),
-        Section(
-            "Change point",
-            [
-                f"The estimated means moved most at row {mean_shift.row:,}; the stream changed at row "
-                f"{study.change:,}. With this step size an estimate is half-way after "
-                f"ln\u00a02/ρ\u00a0=\u00a0{math.log(2.0) / study.rho:.0f} rows."
-            ],
-        ),
-        Section("Error of the means", [f"Mean squared error of the means, from row {BURN_IN_ROWS:,} on.", errors]),
-        Section(
-            "Speed", [f"{nanoseconds:.0f} ns per point, {nanoseconds * n / 1e6:.1f} ms for all {n:,}, once compiled."]
-        ),
+        Section("Change point", [change_text]),
+        Section("Error of the means", [errors_text, Table(["", "before the change", "after it"], errors)]),
+        Section("Speed", [speed_text]),
     ]
     return lead, facts, sections
 
@@ -293,9 +257,8 @@ def _describe_learned_outliers(study: Study) -> str:
         farthest = np.abs(study.stream.y[after_warmup]).max()
         reasons.append(f"{len(after_warmup):,} lie within ±{farthest:.2f}, near the other points")
     if len(after_warmup) < len(learned):
-        reasons.append(
-            f"{len(learned) - len(after_warmup):,} are in the first {warmup} rows, before the threshold applies"
-        )
+        n_early = len(learned) - len(after_warmup)
+        reasons.append(f"{n_early:,} are in the first {warmup} rows, before the threshold applies")
     if not reasons:
         return "No outlier was learned."
     n_rows_since = len(study.stream) - int(learned[-1])

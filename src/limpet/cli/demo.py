@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,9 @@ PAPER_TITLE = "The paper's algorithm"
 
 
 def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, picture: Path | None = None) -> None:
-    """Run both studies, print them, and write the report to ``out``.
+    """Run both studies, print them, and write the report to ``out``, and its first picture, as in the README, to a PNG.
 
-    ``picture`` also writes the first picture of the report to a PNG; that of the README is
-    ``limpet demo --picture docs/pictures/demo.png``. Without the packages of the extra ``plots`` no report is written,
-    and the console has the command to install them.
+    Without the packages of the extra ``plots`` no report is written; the console has the command to install them.
     """
     from limpet import __version__
     from limpet.cli._demo_summary import describe_study, describe_traffic, run_study, run_traffic_study
@@ -100,16 +99,13 @@ def _draw_traffic(study: TrafficStudy) -> Picture:
 
     summary = MinMaxSummary(("requests per minute",), 2 * len(study.stream))  # every row
     summary.add(study.stream.y, study.trace, last_estimate(study.trace), study.times)
-    wide, narrow = (
-        draw_overview(summary, study.trace.alarms, title="requests per minute", narrow=narrow)
-        for narrow in (False, True)
-    )
+    draw = partial(draw_overview, summary, study.trace.alarms, title="requests per minute")
     return Picture(
-        wide,
+        draw(),
         "The traffic over time with its expected value, rejected points and alarms, and both scores.",
         "The traffic, the level as Detector estimates it without the season, and its alarms: crosses were rejected, "
         "circles are anomaly alarms, the vertical line is the change alarm. Below, the scores.",
-        narrow=narrow,
+        narrow=draw(narrow=True),
     )
 
 
@@ -117,24 +113,15 @@ def _draw_paper_stream(study: Study) -> Picture:
     from limpet.plots.stream import draw_stream
     from limpet.report.html import Picture
 
-    wide, narrow = (
-        draw_stream(
-            study.stream.y,
-            study.trace,
-            study.mean_shift.row,
-            change_point=study.change,
-            true_means=study.stream.means,
-            baseline=("means without the threshold", study.baseline_trace.means),
-            narrow=narrow,
-        )
-        for narrow in (False, True)
-    )
+    baseline = ("means without the threshold", study.baseline_trace.means)
+    draw = partial(draw_stream, study.stream.y, study.trace, study.mean_shift.row, change_point=study.change)
+    draw = partial(draw, true_means=study.stream.means, baseline=baseline)
     return Picture(
-        wide,
+        draw(),
         "Three panels: the stream with rejected points and the estimated means, the same near the change, and the "
         "score of every point.",
         "The stream: crosses were rejected; the blue lines are the means estimated by SRA, the orange ones those of "
         "sEM, which learns every outlier. Then the rows near the change, where triangles mark points beyond the "
         "edge, and the score −log f(y) of each point.",
-        narrow=narrow,
+        narrow=draw(narrow=True),
     )

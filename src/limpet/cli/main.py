@@ -126,7 +126,7 @@ def status(
     """Print the state of a `limpet watch`: rate, lag, skipped points, latest alarms."""
     from rich.console import Console
 
-    from limpet.cli.status import run_status
+    from limpet.cli.watch import run_status
 
     run_status(folder, values["output_format"], Console())
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from limpet.detection.alarm import Alarm
-from limpet.plots._axes import DATE_AXIS, ROW_AXIS, RowAxis, configure_x_axis, make_common_axes
-from limpet.plots._draw import draw_vertical_lines
+from limpet.plots._axes import DATE_AXIS, ROW_AXIS, RowAxis, configure_x_axis, draw_vertical_lines, make_common_axes
 from limpet.plots._style import PT_PER_IN, PURPLE, RED, SMALL_PT, Style, new_stack, render_stack
 from limpet.plots._validation import check_not_empty
 from limpet.plots.overview import escape_label, value_limits, variable_indices

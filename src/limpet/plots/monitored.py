@@ -11,8 +11,15 @@ from numpy.typing import ArrayLike
 from limpet._validation import FloatArray
 from limpet.datasets.labelled_stream import to_row_list
 from limpet.learners import Trace
-from limpet.plots._axes import robust_limits
-from limpet.plots._draw import draw_anomalies, draw_changes, draw_estimate, draw_points, draw_rejected, draw_score
+from limpet.plots._axes import (
+    draw_anomalies,
+    draw_changes,
+    draw_estimate,
+    draw_points,
+    draw_rejected,
+    draw_score,
+    robust_limits,
+)
 from limpet.plots._style import (
     BLUE,
     EVENT_STYLE,

@@ -11,21 +11,19 @@ from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError
 from limpet.plots._axes import (
     DATE_AXIS,
+    MIN_LABEL_GAP,
     RowAxis,
     configure_x_axis,
-    make_row_axis,
-    mark_out_of_range,
-    robust_limits,
-    set_digit_formatter,
-)
-from limpet.plots._draw import (
-    MIN_LABEL_GAP,
     draw_anomalies,
     draw_changes,
     draw_estimate,
     draw_points,
     draw_rejected,
     draw_score,
+    make_row_axis,
+    mark_out_of_range,
+    robust_limits,
+    set_digit_formatter,
 )
 from limpet.plots._style import (
     BLUE,

@@ -24,37 +24,17 @@ class KeyFigures:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of strings; the first column names the row.
-
-    Attributes
-    ----------
-    heading : sequence of str
-        The names of the columns.
-    rows : sequence of sequence of str
-        The cells.
-    caption : str
-        A text below the table.
-    note_rows : sequence of int
-        The indices of rows that comment on the previous row, in a smaller font.
-    toggle : str
-        The label of a toggle; the table is hidden until the reader clicks it.
-    text_columns : sequence of int
-        The indices of columns of text, which are left-aligned.
-    markers : mapping of str to str
-        The CSS class of the marker before a cell, "bar" or "dot", by the text of the cell.
-    scrollable : bool
-        Whether a long table gets a scrollbar.
-    """
+    """Rows of strings; the first column names the row."""
 
     kind: ClassVar[str] = "table"
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
-    note_rows: Sequence[int] = ()
-    toggle: str = ""
-    text_columns: Sequence[int] = ()
-    markers: Mapping[str, str] = field(default_factory=dict)
-    scrollable: bool = False
+    note_rows: Sequence[int] = ()  # that comment on the previous row, in a smaller font
+    toggle: str = ""  # label of a toggle; the table is hidden until the reader clicks it
+    text_columns: Sequence[int] = ()  # left-aligned
+    markers: Mapping[str, str] = field(default_factory=dict)  # class of the marker, "bar" or "dot", by text of the cell
+    scrollable: bool = False  # a long table gets a scrollbar
 
 
 @dataclass(frozen=True)
@@ -81,14 +61,11 @@ Part = str | KeyFigures | Table | DefinitionList | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, which may be empty, and its parts; a string is a paragraph.
-
-    The anchor is the target of links.
-    """
+    """A heading, which may be empty, and its parts; a string is a paragraph."""
 
     title: str
     parts: Sequence[Part]
-    anchor: str = ""
+    anchor: str = ""  # the target of links
 
 
 def write_report(path: str | Path, title: str, lead: str, sections: Sequence[Section], footer: str = "") -> Path:
@@ -107,9 +84,8 @@ def write_report(path: str | Path, title: str, lead: str, sections: Sequence[Sec
     with optional_import("a report", "plots"):
         from jinja2 import Environment, PackageLoader
         from markupsafe import Markup
-    environment = Environment(
-        loader=PackageLoader("limpet.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+    loader = PackageLoader("limpet.report")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["data_uri"] = _data_uri
     template = environment.get_template("report.html.j2")
     page = template.render(title=title, lead=lead, sections=sections, footer=footer, generator=Markup(GENERATOR))
