@@ -4,6 +4,7 @@ import pytest
 
 from helpers.commands import here, limpet
 from limpet import __version__
+from limpet.cli.options import read_duration
 
 
 def test_help_names_the_commands():
@@ -53,3 +54,8 @@ def test_errors_are_one_line(words, message, tmp_path, capsys, monkeypatch):
     assert message in errors
     assert errors.startswith("limpet: ")
     assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10", 10.0), ("10s", 10.0), ("1.5 min", 90.0)])
+def test_durations_are_in_seconds(text, seconds):
+    assert read_duration(None, None, text) == seconds

@@ -215,8 +215,7 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
     sections = [
         Section("Estimated mixture", [mixture_text, Table(["", "truth", "SRA", "sEM"], _make_parameter_rows(study))]),
         Section(
-            "Rejected points",
-            [Table(["", "points", "rejected", "share"], shares), _describe_learned_outliers(study)],
+            "Rejected points", [Table(["", "points", "rejected", "share"], shares), _describe_learned_outliers(study)]
         ),
         Section("Change point", [change_text]),
         Section("Error of the means", [errors_text, Table(["", "before the change", "after it"], errors)]),

@@ -47,7 +47,7 @@ def with_options(options: dict[str, Option]) -> Callable[[Command], Command]:
                 inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             )
         vars(function)["__signature__"] = inspect.Signature(parameters)
-        # A paragraph is one line; indented lines, and one after \\b, stay as they are.
+        # A paragraph is one line; indented lines, and one after \b, stay as they are.
         function.__doc__ = re.sub(r"(?<=[^\n\b])\n(?=\S)", " ", inspect.getdoc(function) or "")
         return function
 

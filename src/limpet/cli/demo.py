@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table as RichTable
 
     from limpet.cli._demo_summary import Study, TrafficStudy
-    from limpet.report.html import Picture, Section, Table
-
+    from limpet.report.html import Picture, Section
 
 REPORT_TITLE = "Six weeks of traffic, one pass"
 PAPER_TITLE = "The paper's algorithm"
+INDENT = (0, 0, 0, 2)
 
 
 def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, picture: Path | None = None) -> None:
@@ -65,7 +64,9 @@ def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, 
 
 def _print_sections(console: Console, lead: str, sections: Sequence[Section]) -> None:
     """Print the text and the tables of a report."""
+    from rich.box import SIMPLE_HEAD
     from rich.padding import Padding
+    from rich.table import Table as RichTable
     from rich.text import Text
 
     from limpet.report.html import Table
@@ -74,22 +75,16 @@ def _print_sections(console: Console, lead: str, sections: Sequence[Section]) ->
     for section in sections:
         console.print(Text(f"\n{section.title}", style="bold"))
         for part in section.parts:
-            if isinstance(part, Table | str):
-                renderable = _to_rich_table(part) if isinstance(part, Table) else Text(part)
-                console.print(Padding(renderable, (0, 0, 0, 2), expand=False))
+            if isinstance(part, str):
+                console.print(Padding(Text(part), INDENT, expand=False))
+            elif isinstance(part, Table):
+                table = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
+                for i, heading in enumerate(part.heading):
+                    table.add_column(heading, justify="right" if i and i not in part.text_columns else "left")
+                for row in part.rows:
+                    table.add_row(*row)
+                console.print(Padding(table, INDENT, expand=False))
     console.print()
-
-
-def _to_rich_table(table: Table) -> RichTable:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-
-    rich_table = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
-    for i, heading in enumerate(table.heading):
-        rich_table.add_column(heading, justify="right" if i and i not in table.text_columns else "left")
-    for row in table.rows:
-        rich_table.add_row(*row)
-    return rich_table
 
 
 def _draw_traffic(study: TrafficStudy) -> Picture:

@@ -7,6 +7,7 @@ import math
 import shlex
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -25,13 +26,7 @@ from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.fleet import Fleet
 from limpet.learners import Detector
-from limpet.report.detection import (
-    DetectionReport,
-    StreamReport,
-    expected_false_alarms,
-    list_streams,
-    write_detection,
-)
+from limpet.report.detection import DetectionReport, StreamReport, expected_false_alarms, list_streams, write_detection
 from limpet.report.html import GENERATOR, check_report
 from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.monitor_plan import MonitorPlan, warmup_points
@@ -168,11 +163,11 @@ def _check_report(path: Path, console: Console, quiet: bool) -> Path | None:
 
 def _get_default_alarm_uris(console: Console) -> list[str]:
     """Return the default file for alarms; none if a file of that name was not written by limpet."""
-    if not _is_overwritable(DEFAULT_ALARMS_PATH):
-        message = f"{DEFAULT_ALARMS_PATH} was not written by limpet and is kept. --alarms names another file."
-        console.print(message, style="yellow", markup=False)
-        return []
-    return [str(DEFAULT_ALARMS_PATH)]
+    if _is_overwritable(DEFAULT_ALARMS_PATH):
+        return [str(DEFAULT_ALARMS_PATH)]
+    message = f"{DEFAULT_ALARMS_PATH} was not written by limpet and is kept. --alarms names another file."
+    console.print(message, style="yellow", markup=False)
+    return []
 
 
 def _is_overwritable(path: Path) -> bool:
@@ -192,9 +187,9 @@ def _is_overwritable(path: Path) -> bool:
 def _check_outputs(*uris: str) -> None:
     """Refuse to overwrite a file that limpet did not write or a watch owns, and two tables in one file."""
     resolved = [(uri, path.resolve()) for uri in uris if (path := local_path(uri)) is not None]
+    counts = Counter(path for _, path in resolved)
     for uri, path in resolved:
-        same = [other_path for _, other_path in resolved if other_path == path]
-        if len(same) > 1 and path.suffix.lower() not in DATABASE_SUFFIXES:
+        if counts[path] > 1 and path.suffix.lower() not in DATABASE_SUFFIXES:
             raise InvalidInputError(f"{uri}: cannot hold both alarms and points. Name a file for each.")
         if OwnerLockFile(path).read() is not None:
             raise InvalidInputError(f"{uri}: belongs to a watch, which may resume. Give another name.")
@@ -205,14 +200,6 @@ def _check_outputs(*uris: str) -> None:
 def _open_source(path: Path, values: dict[str, Any]) -> BaseSource:
     spec = ColumnSpec(**get_column_names(values))
     return open_file_source(path, spec, values["input_format"], block_bytes=READ_BLOCK_BYTES)
-
-
-def read_without_learning(file: str) -> int:
-    """Return the number of points of a file, read as `detect` reads it: the baseline of a benchmark."""
-    return sum(
-        len(batch)
-        for batch in open_file_source(Path(file), ColumnSpec(), None, block_bytes=READ_BLOCK_BYTES).read(None)
-    )
 
 
 def _get_first_reject(probed: ProbedSource) -> str:
@@ -267,16 +254,10 @@ def _write_report(path: Path, run: DetectionRun, values: dict[str, Any]) -> None
 def _to_dict(run: DetectionRun, output_uris: list[str]) -> dict[str, Any]:
     schema, stats = run.plan.schema, run.stats.to_dict()
     counts = {name: stats[name] for name in ("records", "points", "rejected", "anomalies", "late", "duplicates")}
-    n_alarms = run.stats.n_alarms
+    columns, n_alarms = {"columns": list(schema.values), "time": schema.time, "key": schema.key}, run.stats.n_alarms
     return {
         "file": str(run.path),
-        "schema": {
-            "columns": list(schema.values),
-            "time": schema.time,
-            "key": schema.key,
-            "separate": run.plan.is_split,
-            "ignored": schema.ignored,
-        },
+        "schema": columns | {"separate": run.plan.is_split, "ignored": schema.ignored},
         "raises_alarms": run.plan.raises_alarms,
         "counts": counts | {"alarms": n_alarms, "malformed": run.stats.malformed.total},
         "malformed": stats["malformed"],

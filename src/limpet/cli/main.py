@@ -124,11 +124,9 @@ def status(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory given to --checkpoint.")], **values: Any
 ) -> None:
     """Print the state of a `limpet watch`: rate, lag, skipped points, latest alarms."""
-    from rich.console import Console
-
     from limpet.cli.watch import run_status
 
-    run_status(folder, values["output_format"], Console())
+    run_status(folder, values["output_format"])
 
 
 app.add_typer(spark, name="spark", short_help="Run on Spark: score streams, inspect and move states.")
@@ -187,12 +185,10 @@ def tradeoff(
     out: Annotated[Path, typer.Option(help="Picture to write.")] = Path("tradeoff.png"),
 ) -> None:
     """Compute ρ for each γ, the bound and the best pair from the theory, and draw them."""
-    from rich.console import Console
-
     from limpet.cli.tradeoff import run_tradeoff
 
     others = {"U": U, "dim": dim, "n": n, "V": V, "c0": c0, "c1": c1, "d0": d0, "d1": d1}
-    run_tradeoff(gamma or [], beta, M, alpha, {**others, "sigma0": sigma0, "sigma1": sigma1}, out, Console())
+    run_tradeoff(gamma or [], beta, M, alpha, {**others, "sigma0": sigma0, "sigma1": sigma1}, out)
 
 
 def _run_lab_command(context: typer.Context, name: str) -> None:

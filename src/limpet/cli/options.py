@@ -65,27 +65,18 @@ def check_not_input(source: str, *uris: str) -> None:
             raise InvalidInputError(f"{uri}: is in the input directory. Give another directory for the results.")
 
 
-def parse_duration(value: str) -> float:
-    """Return the seconds of a duration.
-
-    >>> parse_duration("10"), parse_duration("10s"), parse_duration("1.5 min")
-    (10.0, 10.0, 90.0)
-    """
-    match = DURATION_PATTERN.fullmatch(value.strip())
-    if match is None:
-        raise ValueError
-    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
-
-
 # Callbacks of options: they convert and check what the command line, the environment or a file gives.
 
 
-def _read_duration(context: typer.Context, param: typer.CallbackParam, value: str | None) -> Any:
-    try:
-        return None if value is None else parse_duration(value)
-    except ValueError:
+def read_duration(context: typer.Context, param: typer.CallbackParam, value: str | None) -> float | None:
+    """Return the seconds of a duration."""
+    if value is None:
+        return None
+    match = DURATION_PATTERN.fullmatch(value.strip())
+    if match is None:
         name, constraint = get_origin_name(context, param), "must be seconds, or a duration such as 10s, 5min or 1h"
-        raise invalid_param_error(name, constraint, value) from None
+        raise invalid_param_error(name, constraint, value)
+    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
 
 
 def _split_names(value: list[str] | None) -> list[str]:
@@ -107,23 +98,32 @@ def _read_learner_param(context: typer.Context, param: typer.CallbackParam, valu
 
 def _option(
     panel: str,
-    metavar: str | None,
+    metavar: str | tuple[str, ...] | None,
     help: str,
     example: Any = None,
     *flags: str,
     default: Any = None,
-    constraint: Constraint | None = None,
+    least: float | None = None,
+    most: float | None = None,
     **settings: Any,
 ) -> Option:
-    """Declare an option in a panel of the help; its example is the default, if not given, and has its type."""
+    """Declare an option in a panel of the help; its example, if not given the default, has its type.
+
+    The name of its value is a text, or a tuple of all choices.
+    """
+    example = default if example is None else example
+    kind = list[str] if isinstance(example, list) else type(example)
+    constraint: Constraint | None = None
+    if isinstance(metavar, tuple):
+        constraint, metavar = Options(*metavar), "|".join(metavar)
+    elif least is not None:
+        constraint = Interval(kind, least, most)
 
     def check(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
         if value is not None and constraint is not None:
             check_param(get_origin_name(context, param), value, constraint)
         return value
 
-    example = default if example is None else example
-    kind = list[str] if isinstance(example, list) else type(example)
     settings = {"callback": None if constraint is None else check, "show_envvar": False} | settings
     declaration = typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar, **settings)
     return Option(kind, default, declaration, example)
@@ -133,16 +133,11 @@ def _flag(panel: str, help: str, *flags: str, default: bool | None = False) -> O
     return _option(panel, None, help, not default, *flags, default=default)
 
 
-def _choice(panel: str, choices: tuple[str, ...], help: str, example: Any = None, **settings: Any) -> Option:
-    return _option(panel, "|".join(choices), help, example, constraint=Options(*choices), **settings)
-
-
 _input, _learning, _output, _running, _serving, _spark = (
     partial(_option, panel) for panel in ("Input", "Learning", "Output", "Running", "Serving", "Spark")
 )
 _learner = partial(_learning, callback=_read_learner_param)
-_interval = partial(_running, "DURATION", example="10s", callback=_read_duration)
-_AT_LEAST_1 = Interval(int, 1, None)
+_interval = partial(_running, "DURATION", example="10s", callback=read_duration)
 _DESTINATIONS = ".jsonl .csv .parquet .db - nats:// mqtt:// kafka://"
 
 OPTIONS = {
@@ -156,18 +151,15 @@ OPTIONS = {
     "no_key": _flag("Input", "Read all records as one stream, even if a column looks like a key.", "--no-key"),
     "time": _input("NAME", "Column with the times. Default: by name; none on Spark.", "time"),
     "no_time": _flag("Input", "Ignore times, even if a column looks like them.", "--no-time"),
-    "input_format": _choice(
-        "Input", ("csv", "json"), "Format of the records. Default: by the name of the source.", "csv"
-    ),
-    "late": _choice("Input", ("skip", "learn"), "What to do with late and duplicate points.", default="skip"),
+    "input_format": _input(("csv", "json"), "Format of the records. Default: by the name of the source.", "csv"),
+    "late": _input(("skip", "learn"), "What to do with late and duplicate points.", default="skip"),
     "joint": _flag(
         "Learning",
         "Learn the columns as one stream, or each as its own. Default: jointly up to 8 columns.",
         "--joint/--separate",
         default=None,
     ),
-    "learner": _choice(
-        "Learning",
+    "learner": _learning(
         ("detector", "sra"),
         "Learner of a stream: detector needs no parameters; sra is the paper's algorithm and raises no alarms.",
         default="detector",
@@ -189,17 +181,14 @@ OPTIONS = {
         "whitened|mean|full", "With --learner sra: norm that --gamma bounds.", "mean", show_default="whitened"
     ),
     "max_keys": _learning(
-        "N",
-        "Streams kept; the one without a point for longest is evicted. Default: no limit.",
-        100_000,
-        constraint=_AT_LEAST_1,
+        "N", "Streams kept; the one without a point for longest is evicted. Default: no limit.", 100_000, least=1
     ),
     "alarms": _output("URI", f"Alarm destination (repeatable): {_DESTINATIONS} http://", ["alarms.jsonl"]),
     "points": _output("URI", f"Destination of the scored points (repeatable): {_DESTINATIONS}", ["points.db"]),
-    "output_format": _choice("Output", ("text", "json"), "Format of the printed results.", default="text"),
+    "output_format": _output(("text", "json"), "Format of the printed results.", default="text"),
     "report": _output("FILE", "Report to write.", default=Path("report.html")),
     "no_report": _flag("Output", "Write no report.", "--no-report"),
-    "max_alarms": _output("N", "Alarms to print.", default=20, constraint=Interval(int, 0, None)),
+    "max_alarms": _output("N", "Alarms to print.", default=20, least=0),
     "fail_on_alarm": _flag("Output", "Exit with code 1 if there are alarms.", "--fail-on-alarm"),
     "checkpoint": _running("DIR", "Directory to resume from after a crash or a restart.", Path("state")),
     "checkpoint_interval": _interval(
@@ -207,7 +196,7 @@ OPTIONS = {
     ),
     "follow": _flag("Running", "Wait for more records at the end of the source, or stop.", default=True),
     "metrics": _running("ADDRESS", "Address to serve Prometheus metrics at, such as 127.0.0.1:9464.", "127.0.0.1:9464"),
-    "log_format": _choice("Running", ("text", "json"), "Format of the log on standard error.", default="text"),
+    "log_format": _running(("text", "json"), "Format of the log on standard error.", default="text"),
     "config": _running(
         "FILE",
         "TOML file with values for the options; `limpet init` writes one.",
@@ -216,9 +205,7 @@ OPTIONS = {
         callback=load_config,
     ),
     "host": _serving("ADDRESS", "Address to listen at.", default="127.0.0.1"),
-    "port": _serving(
-        "PORT", "Port to listen at; 0 for any free one.", default=8420, constraint=Interval(int, 0, 65_535)
-    ),
+    "port": _serving("PORT", "Port to listen at; 0 for any free one.", default=8420, least=0, most=65_535),
     "database": _serving("FILE|URL", "SQLite file, or postgresql://user@host/database.", default="limpet.db"),
     "token_file": _serving(
         "FILE",
@@ -226,23 +213,16 @@ OPTIONS = {
         Path("token.txt"),
     ),
     "retain_points": _serving(
-        "N",
-        "Latest points of a stream stored in full; older ones are downsampled.",
-        default=10_000,
-        constraint=Interval(int, 100, None),
+        "N", "Latest points of a stream stored in full; older ones are downsampled.", default=10_000, least=100
     ),
-    "max_streams": _serving("N", "Largest number of streams.", default=100_000, constraint=_AT_LEAST_1),
-    "rate": _serving(
-        "N", "Requests per second from one address.", default=1000.0, constraint=Interval(float, 0.1, None)
-    ),
-    "max_body": _serving("MB", "Largest request, in megabytes.", default=8.0, constraint=Interval(float, 0.001, None)),
+    "max_streams": _serving("N", "Largest number of streams.", default=100_000, least=1),
+    "rate": _serving("N", "Requests per second from one address.", default=1000.0, least=0.1),
+    "max_body": _serving("MB", "Largest request, in megabytes.", default=8.0, least=0.001),
     "demo": _flag("Serving", "Also watch synthetic streams.", "--demo"),
     "open": _serving(None, "Open the page in the browser.", False),
 }
 SPARK_OPTIONS = OPTIONS | {
-    "input_format": _choice(
-        "Input", ("parquet", "csv", "json"), "Format of the files. Default: by their names.", "csv"
-    ),
+    "input_format": _input(("parquet", "csv", "json"), "Format of the files. Default: by their names.", "csv"),
     "schema": _input(
         "COLUMNS",
         "Columns and their types. Default: inferred from the files.",
@@ -255,17 +235,15 @@ SPARK_OPTIONS = OPTIONS | {
     ),
     "initial": _learning("FILE", "Fleet file to initialize the streams from.", Path("fleet.limpet")),
     "out": _output("DIR", "Directory for the scored rows.", "scored"),
-    "output_format": _choice(
-        "Output", ("parquet", "delta", "csv", "json"), "Format of the scored rows.", default="parquet"
-    ),
+    "output_format": _output(("parquet", "delta", "csv", "json"), "Format of the scored rows.", default="parquet"),
     "prefix": _output("TEXT", "Prefix of the names of the new columns.", default=""),
     "checkpoint": _running("DIR", "Directory to resume from.", "state"),
     "buckets": _running(
-        "N", "Buckets that keys are hashed into. Default: 64, or those of the checkpoint.", 256, constraint=_AT_LEAST_1
+        "N", "Buckets that keys are hashed into. Default: 64, or those of the checkpoint.", 256, least=1
     ),
     "follow": _flag("Running", "Wait for more rows at the end of the source, or stop.", default=True),
     "checkpoint_interval": _interval("Time between batches: seconds, or 10s, 5min. Default: none."),
-    "files_per_batch": _running("N", "Files per batch. Default: 256 MB of them.", 100, constraint=_AT_LEAST_1),
+    "files_per_batch": _running("N", "Files per batch. Default: 256 MB of them.", 100, least=1),
     "batch": _flag(
         "Running", "Read all files once, sort them by time and write the table, without a checkpoint.", "--batch"
     ),

@@ -33,11 +33,9 @@ def read_gammas(words: Sequence[str]) -> list[float]:
     return gammas or list(DEFAULT_GAMMAS)
 
 
-def run_tradeoff(
-    words: Sequence[str], beta: float, M: float, alpha: float, others: dict[str, Any], out: Path, console: Console
-) -> None:
+def run_tradeoff(words: Sequence[str], beta: float, M: float, alpha: float, others: dict[str, Any], out: Path) -> None:
     """Print the table and the smallest bound, and draw ρ(γ) and the bound."""
-    gammas = read_gammas(words)
+    gammas, console = read_gammas(words), Console()
     if not out.parent.is_dir():
         raise InvalidInputError(f"--out: the directory {out.parent} does not exist.")
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -56,8 +54,7 @@ def run_tradeoff(
         from limpet.plots.tradeoff import draw_tradeoff
 
         low, high = min(*finite, 1.0), max(*finite, 1.5 * constants.outlier_radius)
-        steps = 200
-        fine = [low * (high / low) ** (i / steps) for i in range(steps + 1)]
+        fine = [low * (high / low) ** (i / 200) for i in range(201)]
         console.print(f"Picture: {draw_tradeoff(fine, constants, out)}")
     except MissingExtraError as error:
         console.print(f"No picture: {error}", markup=False, soft_wrap=True)

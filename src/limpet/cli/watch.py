@@ -71,7 +71,10 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
             log.info("%s: %s", label, value)
         if not plan.raises_alarms:
             log.warning("the learner sra raises no alarms; --points writes the result of each point")
-        interval = values["checkpoint_interval"]
+        interval, path = values["checkpoint_interval"], local_path(uri)
+        name = redact_url(uri) if path is None else str(path.resolve())
+        run_id_fields = {"source": name, "separate": plan.is_split, **column_names}
+        run_id_fields["input_format"] = values["input_format"]
         runner = Runner(
             plan.wrap_source(probed),
             plan.model,
@@ -80,12 +83,7 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
             checkpoint_interval=CHECKPOINT_INTERVAL_S if interval is None else interval,
             late=values["late"],
             stop=stop,
-            run_id_fields={
-                "source": _to_canonical_uri(uri),
-                "separate": plan.is_split,
-                **column_names,
-                "input_format": values["input_format"],
-            },
+            run_id_fields=run_id_fields,
         )
         runners.append(runner)
         if status is not None:
@@ -97,18 +95,13 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
     runner.raise_if_undelivered()
 
 
-def _to_canonical_uri(uri: str) -> str:
-    """Return the name of a source in a checkpoint: the absolute path of a file."""
-    path = local_path(uri)
-    return redact_url(uri) if path is None else str(path.resolve())
-
-
-def run_status(folder: Path, output_format: str, console: Console) -> None:
+def run_status(folder: Path, output_format: str) -> None:
     """Print the state of a run."""
     status, stats = read_status(folder)
     if output_format == "json":
         sys.stdout.write(json.dumps(status) + "\n")
         return
+    console = Console()
     grid = Table.grid(padding=(0, 2))
     for label, value in make_status_rows(status, stats):
         grid.add_row(Text(label, style="dim"), Text(value))
@@ -122,6 +115,9 @@ def run_status(folder: Path, output_format: str, console: Console) -> None:
 def make_status_rows(status: dict[str, Any], stats: RunStats) -> list[tuple[str, str]]:
     """Return the state as pairs of a label and a value."""
     now, checkpointed_at = time.time(), status["checkpointed_at"]
+    checkpoint = "none yet"
+    if checkpointed_at is not None:
+        checkpoint = f"{stats.checkpoints:,}, {format_age(now - checkpointed_at)}"
     lag = "unknown" if status["lag"] is None else "{:,} {}".format(*status["lag"])
     return [
         ("source", status["source"]),
@@ -135,10 +131,7 @@ def make_status_rows(status: dict[str, Any], stats: RunStats) -> list[tuple[str,
         ("skipped", f"{stats.late:,} late, {stats.duplicates:,} duplicates"),
         ("malformed", f"{stats.malformed.total:,}"),
         ("alarms", ", ".join(f"{count:,} {kind}" for kind, count in stats.alarms.items()) or "none"),
-        (
-            "checkpoint",
-            "none yet" if checkpointed_at is None else f"{stats.checkpoints:,}, {format_age(now - checkpointed_at)}",
-        ),
+        ("checkpoint", checkpoint),
     ]
 
 

@@ -13,7 +13,13 @@ from limpet_lab.bench._timing import Cost, cost_of
 
 TITLE = "whole commands, from start to end, in separate processes; best of several rounds"
 ROWS, QUICK_ROWS = 10_000_000, 200_000
-READ_ALONE = "import sys; from limpet.cli.detect import read_alone; read_alone(sys.argv[1])"
+READ_ALONE = """\
+import sys
+from pathlib import Path
+from limpet.cli.detect import READ_BLOCK_BYTES, ColumnSpec, open_file_source
+source = open_file_source(Path(sys.argv[1]), ColumnSpec(), None, block_bytes=READ_BLOCK_BYTES)
+print(sum(len(batch) for batch in source.read(None)))
+"""
 HEADINGS = {
     "3 columns together": "a,b,c",
     "time and 2 columns": "time,a,b",
