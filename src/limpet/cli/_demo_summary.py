@@ -88,15 +88,13 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
         f"week in them, {plural(n_spikes, 'spike')}, an outage of an hour, and a lasting shift of the level. "
         f"{study.learner!r} saw each point once and was given the period of a week, not the events."
     )
-    facts = KeyFigures(
-        [
-            (f"{n_rejected_spikes} of {n_spikes}", "spikes rejected: they do not move the estimate"),
-            (delay(outage_alarm, outage[0]), "from the start of the outage to its alarm"),
-            (delay(shift_alarm, shift), "from the shift to its alarm"),
-            (f"{len(others)}", "alarms without a cause"),
-            (f"{1e6 * study.seconds_per_point:.2g} µs", "per point"),
-        ]
-    )
+    facts = [
+        (f"{n_rejected_spikes} of {n_spikes}", "spikes rejected: they do not move the estimate"),
+        (delay(outage_alarm, outage[0]), "from the start of the outage to its alarm"),
+        (delay(shift_alarm, shift), "from the shift to its alarm"),
+        (f"{len(others)}", "alarms without a cause"),
+        (f"{1e6 * study.seconds_per_point:.2g} µs", "per point"),
+    ]
     events = [(row, "spike", alarm) for row, alarm in alarms_by_spike.items()]
     events += [(outage[0], "outage", outage_alarm), (shift, "shift of the level", shift_alarm)]
     events += [(alarm.row, "none", alarm) for alarm in others]
@@ -115,7 +113,7 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
         f"The first {study.learner.n_init:,} points are for the initialization of the season."
     )
     table = Table(["time", "row", "event", "alarm", "alarm text"], rows, text_columns=(2, 3, 4))
-    return lead, facts, [Section("What happened, and the alarms", [table, sentences])]
+    return lead, KeyFigures(facts), [Section("What happened, and the alarms", [table, sentences])]
 
 
 def _format_delay(n_rows: int) -> str:
@@ -181,15 +179,13 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
         f"The stream of the paper: {n:,} points, {n_outliers:,} of them outliers, the rest from two Gaussians whose "
         f"means jump at row {study.change:,}. {study.learner!r} saw each point once, without labels."
     )
-    facts = KeyFigures(
-        [
-            (f"{n_rejected_outliers:,}", f"of {n_outliers:,} outliers rejected"),
-            (f"{n_rejected_clean:,}", f"of {n - n_outliers:,} clean points rejected"),
-            (f"{abs(lag):,} rows", f"{'after' if lag >= 0 else 'before'} the change the estimated means moved most"),
-            (f"{sem_mse.S_tot / sra_mse.S_tot:.3g}×", "the error without the threshold"),
-            (f"{nanoseconds:.0f} ns", "per point"),
-        ]
-    )
+    facts = [
+        (f"{n_rejected_outliers:,}", f"of {n_outliers:,} outliers rejected"),
+        (f"{n_rejected_clean:,}", f"of {n - n_outliers:,} clean points rejected"),
+        (f"{abs(lag):,} rows", f"{'after' if lag >= 0 else 'before'} the change the estimated means moved most"),
+        (f"{sem_mse.S_tot / sra_mse.S_tot:.3g}×", "the error without the threshold"),
+        (f"{nanoseconds:.0f} ns", "per point"),
+    ]
     counts = (
         ("outliers", n_outliers, n_rejected_outliers),
         ("clean points", n - n_outliers, n_rejected_clean),
@@ -221,7 +217,7 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
         Section("Error of the means", [errors_text, Table(["", "before the change", "after it"], errors)]),
         Section("Speed", [speed_text]),
     ]
-    return lead, facts, sections
+    return lead, KeyFigures(facts), sections
 
 
 def _make_parameter_rows(study: Study) -> list[list[str]]:

@@ -192,13 +192,9 @@ def _infer_schema(spark: SparkSession, source: SparkSource, values: Mapping[str,
     if source.format_name == "parquet":
         return schema
     value_columns = set(values["columns"] or schema.names) - {values["key"], values["time"]}
-    fields = [
-        StructField(field.name, DoubleType())
-        if isinstance(field.dataType, IntegralType) and field.name in value_columns
-        else field
-        for field in schema.fields
-    ]
-    return StructType(fields)
+    integers = [field.name for field in schema.fields if isinstance(field.dataType, IntegralType)]
+    names = value_columns.intersection(integers)
+    return StructType([StructField(old.name, DoubleType()) if old.name in names else old for old in schema.fields])
 
 
 def check_package(spark: SparkSession, name: str) -> None:

@@ -197,10 +197,8 @@ def _run_lab_command(context: typer.Context, name: str) -> None:
 
     matches = list(entry_points(group="limpet.commands", name=name))
     if not matches:
-        _exit_with_message(
-            f"limpet {name}: requires the package limpet-lab, which is not installed. "
-            "In a clone of the repository: pip install -e './lab[all]'"
-        )
+        advice = "In a clone of the repository: pip install -e './lab[all]'"
+        _exit_with_message(f"limpet {name}: requires the package limpet-lab, which is not installed. {advice}")
     raise typer.Exit(matches[0].load()(context.args, prog_name=f"limpet {name}", standalone_mode=False) or 0)
 
 

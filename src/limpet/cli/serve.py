@@ -64,9 +64,8 @@ def load_token(path: Path | None) -> str | None:
         try:
             token = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInputError(
-                f"--token-file: {path} cannot be read: {getattr(error, 'strerror', error)}."
-            ) from None
+            reason = getattr(error, "strerror", error)
+            raise InvalidInputError(f"--token-file: {path} cannot be read: {reason}.") from None
     if token is None:
         return None
     if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable():
@@ -81,9 +80,7 @@ def should_open_browser(is_requested: bool | None) -> bool:
     """Return whether to open the page: as requested, or if the terminal and the screen are those of a user."""
     if is_requested is not None:
         return is_requested
-    has_screen = sys.platform in ("darwin", "win32") or bool(
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
+    has_screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     return has_screen and sys.stdout.isatty() and "CI" not in os.environ
 
 

@@ -89,7 +89,7 @@ def render_png(figure: Any, dots_per_inch: int = PAGE_DPI) -> bytes:
 
 
 def quantize_colors(pixels: npt.NDArray[np.uint8]) -> Any:
-    """Return an image with a palette: frequent colors, and those far from them, as of three circles among many lines.
+    """Return an image with a palette: frequent colors, and those far from them, which keeps the color of rare marks.
 
     Other colors, as in the antialiasing of text, become the nearest one.
     """

@@ -127,14 +127,9 @@ def write_detection(path: str | Path, report: DetectionReport) -> None:
 
 def _draw_pictures(streams: Sequence[StreamReport], report: DetectionReport) -> tuple[list[Part], list[Part]]:
     """Return the picture of all streams, and those of streams with most alarms."""
-    strips = [
-        Strip(stream.name, stream.summary, stream.alarms)
-        for stream in streams
-        if stream.summary is not None and len(stream.summary)
-    ]
+    strips = [Strip(stream.name, stream.summary, stream.alarms) for stream in streams if stream.summary]
     alarming = [strip for strip in strips if strip.alarms] or strips[:1]
-    has_streams = report.total_streams > 1
-    chosen = alarming[:MAX_PICTURES]
+    has_streams, chosen = report.total_streams > 1, alarming[:MAX_PICTURES]
     single: list[Part] = []
     for index, strip in enumerate(chosen):
         single.append(_draw_stream(strip, has_streams, detailed=len(chosen) <= MAX_DETAILED, legend=index == 0))
@@ -194,13 +189,9 @@ def _make_key_figures(report: DetectionReport) -> KeyFigures:
     if report.total_streams > 1:
         pairs.append((f"{report.total_streams:,}", "streams"))
     pairs.append((_format_share(report.n_rejected, report.n_points), "of them rejected as outliers"))
-    if report.n_invalid:
-        pairs.append((f"{report.n_invalid:,}", "invalid points"))
-    if report.n_skipped:
-        pairs.append((f"{report.n_skipped:,}", "late or duplicate points, skipped"))
-    if report.malformed.total:
-        pairs.append((f"{report.malformed.total:,}", "malformed records"))
-    return KeyFigures(pairs)
+    faults = {"invalid points": report.n_invalid, "late or duplicate points, skipped": report.n_skipped}
+    faults["malformed records"] = report.malformed.total
+    return KeyFigures([*pairs, *((f"{n:,}", name) for name, n in faults.items() if n)])
 
 
 def expected_false_alarms(far: float, n_points: int) -> str:
@@ -319,7 +310,7 @@ def _most_important(alarms: Sequence[Alarm]) -> list[Alarm]:
 
 def _format_period(streams: Sequence[StreamReport]) -> str:
     """Format the first and the last time, if they are known."""
-    summaries = [stream.summary for stream in streams if stream.summary is not None and len(stream.summary)]
+    summaries = [stream.summary for stream in streams if stream.summary]
     ends = [(summary.times[0], summary.last_time) for summary in summaries if summary.times is not None]
     kinds = {np.asarray(first).dtype.kind for first, _ in ends}
     if len(kinds) != 1 or kinds - {"M", "f"}:
