@@ -42,10 +42,9 @@ def with_options(options: dict[str, Option]) -> Callable[[Command], Command]:
     def declare(function: Command) -> Command:
         *parameters, _ = inspect.signature(function, eval_str=True).parameters.values()
         for name, (kind, default, declaration, _) in options.items():
-            annotation = Annotated[kind | None if default is None else kind, declaration]
-            parameters.append(
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            )
+            annotation: Any = Annotated[kind | None if default is None else kind, declaration]
+            parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            parameters.append(parameter.replace(annotation=annotation))
         vars(function)["__signature__"] = inspect.Signature(parameters)
         # A paragraph is one line; indented lines, and one after \b, stay as they are.
         function.__doc__ = re.sub(r"(?<=[^\n\b])\n(?=\S)", " ", inspect.getdoc(function) or "")

@@ -191,33 +191,26 @@ def tradeoff(
     run_tradeoff(gamma or [], beta, M, alpha, {**others, "sigma0": sigma0, "sigma1": sigma1}, out)
 
 
-def _run_lab_command(context: typer.Context, name: str) -> None:
+LAB_COMMAND: dict[str, Any] = {
+    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
+    "add_help_option": False,
+}
+BENCH_HELP = "Measure every figure that limpet claims, against peers (requires limpet-lab)."
+REPRODUCE_HELP = "Recompute every table and figure of the paper, with baselines (requires limpet-lab)."
+
+
+@app.command("bench", help=BENCH_HELP, **LAB_COMMAND)
+@app.command("reproduce", help=REPRODUCE_HELP, **LAB_COMMAND)
+def run_lab_command(context: typer.Context) -> None:
     """Hand the arguments to a command that another distribution registers under the group `limpet.commands`."""
     from importlib.metadata import entry_points
 
+    name = str(context.info_name)
     matches = list(entry_points(group="limpet.commands", name=name))
     if not matches:
         advice = "In a clone of the repository: pip install -e './lab[all]'"
         _exit_with_message(f"limpet {name}: requires the package limpet-lab, which is not installed. {advice}")
     raise typer.Exit(matches[0].load()(context.args, prog_name=f"limpet {name}", standalone_mode=False) or 0)
-
-
-LAB_COMMAND: dict[str, Any] = {
-    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
-    "add_help_option": False,
-}
-
-
-@app.command(**LAB_COMMAND)
-def reproduce(context: typer.Context) -> None:
-    """Recompute every table and figure of the paper, with baselines (requires limpet-lab)."""
-    _run_lab_command(context, "reproduce")
-
-
-@app.command(**LAB_COMMAND)
-def bench(context: typer.Context) -> None:
-    """Measure every figure that limpet claims, against peers (requires limpet-lab)."""
-    _run_lab_command(context, "bench")
 
 
 def main() -> None:

@@ -112,7 +112,7 @@ def _option(
     The name of its value is a text, or a tuple of all choices.
     """
     example = default if example is None else example
-    kind = list[str] if isinstance(example, list) else type(example)
+    kind: Any = list[str] if isinstance(example, list) else type(example)
     constraint: Constraint | None = None
     if isinstance(metavar, tuple):
         constraint, metavar = Options(*metavar), "|".join(metavar)

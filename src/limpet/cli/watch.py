@@ -22,7 +22,6 @@ from limpet.cli.options import check_not_input, get_column_names, get_destinatio
 from limpet.streams.checkpoint_store import CheckpointStore, StatusFile, read_status
 from limpet.streams.metrics import collect_metrics, serve_metrics
 from limpet.streams.monitor_plan import MonitorPlan
-from limpet.streams.results import RunStats
 from limpet.streams.runner import CHECKPOINT_INTERVAL_S, Runner
 from limpet.streams.schema import Schema
 from limpet.streams.sinks.base import MultiSink
@@ -101,38 +100,33 @@ def run_status(folder: Path, output_format: str) -> None:
     if output_format == "json":
         sys.stdout.write(json.dumps(status) + "\n")
         return
-    console = Console()
+    console, now = Console(), time.time()
+    lag = "unknown" if status["lag"] is None else "{:,} {}".format(*status["lag"])
+    checkpoint, checkpointed_at = "none yet", status["checkpointed_at"]
+    if checkpointed_at is not None:
+        checkpoint = f"{stats.checkpoints:,}, {format_age(now - checkpointed_at)}"
+    rows = {
+        "source": status["source"],
+        "state": f"{status['state']}, process {status['pid']}, updated {format_age(now - status['updated_at'])}",
+        "running for": format_duration(int(status["updated_at"] - status["started_at"]), max_units=2),
+        "rate": f"{status['points_per_s']:,.0f} points/s",
+        "lag": lag,
+        "records": f"{stats.records:,}",
+        "points": f"{stats.points:,}",
+        "rejected": f"{stats.rejected:,} as outliers",
+        "skipped": f"{stats.late:,} late, {stats.duplicates:,} duplicates",
+        "malformed": f"{stats.malformed.total:,}",
+        "alarms": ", ".join(f"{count:,} {kind}" for kind, count in stats.alarms.items()) or "none",
+        "checkpoint": checkpoint,
+    }
     grid = Table.grid(padding=(0, 2))
-    for label, value in make_status_rows(status, stats):
+    for label, value in rows.items():
         grid.add_row(Text(label, style="dim"), Text(value))
     console.print(grid)
     if stats.latest:
         console.print(Text("\nLatest alarms", style="bold"))
         console.print(make_alarm_table(stats.latest))
     print_rejects(console, stats)
-
-
-def make_status_rows(status: dict[str, Any], stats: RunStats) -> list[tuple[str, str]]:
-    """Return the state as pairs of a label and a value."""
-    now, checkpointed_at = time.time(), status["checkpointed_at"]
-    checkpoint = "none yet"
-    if checkpointed_at is not None:
-        checkpoint = f"{stats.checkpoints:,}, {format_age(now - checkpointed_at)}"
-    lag = "unknown" if status["lag"] is None else "{:,} {}".format(*status["lag"])
-    return [
-        ("source", status["source"]),
-        ("state", f"{status['state']}, process {status['pid']}, updated {format_age(now - status['updated_at'])}"),
-        ("running for", format_duration(int(status["updated_at"] - status["started_at"]), max_units=2)),
-        ("rate", f"{status['points_per_s']:,.0f} points/s"),
-        ("lag", lag),
-        ("records", f"{stats.records:,}"),
-        ("points", f"{stats.points:,}"),
-        ("rejected", f"{stats.rejected:,} as outliers"),
-        ("skipped", f"{stats.late:,} late, {stats.duplicates:,} duplicates"),
-        ("malformed", f"{stats.malformed.total:,}"),
-        ("alarms", ", ".join(f"{count:,} {kind}" for kind, count in stats.alarms.items()) or "none"),
-        ("checkpoint", checkpoint),
-    ]
 
 
 def format_age(seconds: float) -> str:

@@ -45,20 +45,18 @@ class RowAxis:
         return float(self.positions[0]), float(self.positions[-1])
 
 
-def make_row_axis(summary: MinMaxSummary, kind: str | None = None) -> RowAxis:
-    """Return an axis of times if they increase, else one of rows; `kind` restricts it."""
+def make_row_axis(summary: MinMaxSummary, *, by_time: bool = True) -> RowAxis:
+    """Return an axis of times if they increase, else one of rows."""
     rows = np.append(summary.rows, max(summary.n_rows - 1, 1)).astype(np.float64)
-    times = None if kind == ROW_AXIS else _increasing_times(summary)
-    if times is None or (kind is not None and times[0] != kind):
-        return RowAxis(ROW_AXIS, rows, rows)
-    return RowAxis(times[0], rows, times[1])
+    times = _increasing_times(summary) if by_time else None
+    return RowAxis(ROW_AXIS, rows, rows) if times is None else RowAxis(times[0], rows, times[1])
 
 
 def make_common_axes(summaries: Sequence[MinMaxSummary]) -> list[RowAxis]:
     """Return one axis per stream, all of the same kind."""
     axes = [make_row_axis(summary) for summary in summaries]
     if len({axis.kind for axis in axes}) > 1:
-        return [make_row_axis(summary, ROW_AXIS) for summary in summaries]
+        return [make_row_axis(summary, by_time=False) for summary in summaries]
     return axes
 
 
