@@ -22,7 +22,7 @@ from helpers.commands import here, limpet
 from helpers.spark import same_results, same_streams, stream_of, write_files
 from limpet.cli._spark_io import SparkSource, iter_files, make_batch_limits
 from limpet.cli._spark_run import find_local
-from limpet.cli.config import read_config
+from limpet.cli.options import read_config
 from limpet.exceptions import InvalidInputError
 from limpet.spark._errors import SparkJobError, convert_job_errors, extract_error_line, friendly_spark_errors
 from limpet.spark.filesystem import HADOOP_CONFIG_VARIABLES, may_be_remote

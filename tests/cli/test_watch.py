@@ -21,8 +21,8 @@ from harness.nats import SUBJECT, message, publish, running
 from harness.watch_process import Watch, same
 from helpers.commands import here, limpet
 from limpet.cli import main as commands
-from limpet.cli.config import make_config_template, read_config
-from limpet.cli.options import DETECTOR_PARAMS
+from limpet.cli.init import make_config_template
+from limpet.cli.options import DETECTOR_PARAMS, read_config
 from limpet.cli.spark import score
 from limpet.exceptions import InvalidInputError
 from limpet.learners.serialization import unpack_container

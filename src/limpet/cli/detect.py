@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from limpet._format import plural, redact_url
-from limpet.cli.options import check_not_input, get_column_names, get_destinations, make_learner
+from limpet.cli.options import get_column_names, get_destinations, make_learner
 from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.fleet import Fleet
@@ -182,6 +182,21 @@ def _is_overwritable(path: Path) -> bool:
         return GENERATOR.encode() in head
     names = tail if path.suffix.lower() in PARQUET_SUFFIXES else head.partition(b"\n")[0]
     return path.suffix.lower() in DATABASE_SUFFIXES or (b"record" in names and (b"score" in names or b"onset" in names))
+
+
+def check_not_input(source: str, *uris: str) -> None:
+    """Refuse to overwrite the input, and to write into a directory that is watched."""
+    input_path = local_path(source)
+    if input_path is None or not input_path.exists():
+        return
+    for uri in uris:
+        path = local_path(uri)
+        if path is None:
+            continue
+        if path.exists() and path.samefile(input_path):
+            raise InvalidInputError(f"{uri}: is the input file. Give another name for the results.")
+        if input_path.is_dir() and path.resolve().parent == input_path.resolve():
+            raise InvalidInputError(f"{uri}: is in the input directory. Give another directory for the results.")
 
 
 def _check_outputs(*uris: str) -> None:

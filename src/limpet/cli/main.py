@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from limpet.cli.config import configurable, make_config_template, with_options
-from limpet.cli.options import OUTPUT_FORMAT
+from limpet.cli.options import OUTPUT_FORMAT, configurable, with_options
 from limpet.cli.spark import app as spark
 
 BROKEN_PIPE_EXIT_CODE = 141  # as in shells
@@ -138,6 +137,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a configuration file with every option of `detect`, `watch`, `serve` and `spark score`, in comments."""
+    from limpet.cli.init import make_config_template
     from limpet.exceptions import InvalidInputError
 
     if path.exists() and not force:

@@ -1,16 +1,20 @@
-"""The table of options: flag, type, default, help and possible values; and what commands create from their values."""
+"""The table of options: flag, type, default, help, possible values; the TOML file of their values; what they create."""
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import re
+import tomllib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
+from limpet._format import join_names
 from limpet._validation import Constraint, Interval, Options, check_param, invalid_param_error
-from limpet.cli.config import OPTIONS_BY_COMMAND, SPARK, Option, get_origin_name, load_config
 from limpet.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -20,6 +24,119 @@ DURATION_PATTERN = re.compile(r"(\d+\.?\d*|\.\d+) *(ms|s|min|h|d|)")
 SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 DETECTOR_PARAMS = ("far", "season", "lags", "memory")
 SRA_PARAMS = ("gamma", "rho", "beta", "M", "norm")
+SPARK = "spark"  # the command with a separate table in the file
+LOCAL_COMMANDS = ("detect", "watch", "serve")
+VALUE_TYPES: Any = {bool: (bool, "true or false"), int: (int, "an integer"), float: (int | float, "a number")}
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+class Option(NamedTuple):
+    """An option: its type, its default, its declaration by typer, and an example for the template."""
+
+    kind: Any
+    default: Any
+    declaration: Any
+    example: Any
+
+
+SOURCE = Option(str, None, None, None)  # an argument of every command that reads a file
+
+
+def with_options(options: dict[str, Option]) -> Callable[[Command], Command]:
+    """Declare options as parameters of a function, which receives them as `**values`; its docstring is the help."""
+
+    def declare(function: Command) -> Command:
+        *parameters, _ = inspect.signature(function, eval_str=True).parameters.values()
+        for name, (kind, default, declaration, _) in options.items():
+            annotation: Any = Annotated[kind | None if default is None else kind, declaration]
+            parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            parameters.append(parameter.replace(annotation=annotation))
+        vars(function)["__signature__"] = inspect.Signature(parameters)
+        # A paragraph is one line; indented lines, and one after \b, stay as they are.
+        function.__doc__ = re.sub(r"(?<=[^\n\b])\n(?=\S)", " ", inspect.getdoc(function) or "")
+        return function
+
+    return declare
+
+
+def configurable(app: typer.Typer, name: str) -> Callable[[Command], Command]:
+    """Make a command of a function whose options a file, or variables LIMPET_COMMAND_OPTION, may give."""
+
+    def register(function: Command) -> Command:
+        environment = {"auto_envvar_prefix": f"LIMPET_{name.upper()}"}
+        return app.command(context_settings=environment)(with_options(OPTIONS_BY_COMMAND[name])(function))
+
+    return register
+
+
+def load_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the values of a file the defaults of the options: the callback of --config."""
+    if path is not None:
+        shared, spark = read_config(path)
+        if SPARK in context.command_path.split()[-2:]:  # limpet, the command and its subcommand
+            local_options, spark_options = get_options(*LOCAL_COMMANDS), get_options(SPARK)
+            shared = {name: shared[name] for name in shared if local_options[name] is spark_options.get(name)} | spark
+        context.default_map = shared
+        context.meta["config"] = path
+    return path
+
+
+def get_origin_name(context: typer.Context, param: typer.CallbackParam) -> str:
+    """Return the name of an option as the user wrote it: the flag, or the file and the key."""
+    source = context.get_parameter_source(str(param.name))
+    if source is not None and source.name == "DEFAULT_MAP":
+        return f"{context.meta['config']}: {param.name}"
+    return param.opts[0] if param.opts else str(param.name)
+
+
+def read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read the values of a file: those at the top, and those of the table [spark]."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path}: must be TOML: {error}.") from None
+    spark = table.pop(SPARK, {})
+    if not isinstance(spark, dict):
+        raise invalid_param_error(f"{path}: {SPARK}", f"must be a table [{SPARK}]", spark)
+    return _read_table(str(path), table, *LOCAL_COMMANDS), _read_table(f"{path}: [{SPARK}]", spark, SPARK)
+
+
+def get_options(*commands: str) -> dict[str, Option]:
+    """Return what a file may give to some commands; the first command that has an option counts."""
+    options = {"source": SOURCE}
+    for command in commands:
+        for name, option in OPTIONS_BY_COMMAND[command].items():
+            options.setdefault(name, option)
+    return {name: option for name, option in options.items() if name != "config"}
+
+
+def _read_table(where: str, table: dict[str, Any], *commands: str) -> dict[str, Any]:
+    """Check the keys and the types of a table."""
+    options, values = get_options(*commands), {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in options:
+            matches = difflib.get_close_matches(name, options, 1)
+            names = join_names(sorted(options), max_names=99)
+            advice = f"Did you mean {matches[0]!r}?" if matches else f"The keys are {names}."
+            raise InvalidInputError(f"{where}: {name}: is not an option. {advice}")
+        values[name] = _convert(f"{where}: {name}", value, options[name].kind)
+    return values
+
+
+def _convert(where: str, value: Any, kind: Any) -> Any:
+    """Return a value of a file as the type of its option."""
+    if kind == list[str]:
+        value, expected = [value] if isinstance(value, str) else value, "a list of strings"
+        accepted = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    else:
+        types, expected = VALUE_TYPES.get(kind, (str | int | float, "a string"))
+        accepted = isinstance(value, types) and isinstance(value, bool) == (kind is bool)
+    if not accepted:
+        raise invalid_param_error(where, f"must be {expected}", value)
+    return value if kind == list[str] or kind in VALUE_TYPES else str(value)
 
 
 def make_learner(values: dict[str, Any]) -> Detector | SRA:
@@ -46,23 +163,6 @@ def get_column_names(values: dict[str, Any]) -> dict[str, Any]:
 def get_destinations(values: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the destinations of results: pairs of a table, "alarms" or "points", and a URI."""
     return [(table, uri) for table in ("alarms", "points") for uri in values[table] or ()]
-
-
-def check_not_input(source: str, *uris: str) -> None:
-    """Refuse to overwrite the input, and to write into a directory that is watched."""
-    from limpet.streams.uri import local_path
-
-    input_path = local_path(source)
-    if input_path is None or not input_path.exists():
-        return
-    for uri in uris:
-        path = local_path(uri)
-        if path is None:
-            continue
-        if path.exists() and path.samefile(input_path):
-            raise InvalidInputError(f"{uri}: is the input file. Give another name for the results.")
-        if input_path.is_dir() and path.resolve().parent == input_path.resolve():
-            raise InvalidInputError(f"{uri}: is in the input directory. Give another directory for the results.")
 
 
 # Callbacks of options: they convert and check what the command line, the environment or a file gives.
@@ -264,7 +364,7 @@ def _pick(*names: str, table: dict[str, Option] = OPTIONS) -> dict[str, Option]:
 _RECORDS = "columns key no_key time no_time input_format"
 _LEARNER = " ".join(("learner n_components", *DETECTOR_PARAMS, *SRA_PARAMS))
 OUTPUT_FORMAT, SPARK_SESSION = _pick("output_format"), _pick("master conf", table=SPARK_OPTIONS)
-OPTIONS_BY_COMMAND |= {
+OPTIONS_BY_COMMAND = {
     "detect": _pick(
         f"{_RECORDS} late joint {_LEARNER} max_keys report no_report alarms points output_format max_alarms",
         "fail_on_alarm config",

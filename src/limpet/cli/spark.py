@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from limpet.cli.config import configurable, with_options
-from limpet.cli.options import OUTPUT_FORMAT, SPARK_SESSION
+from limpet.cli.options import OUTPUT_FORMAT, SPARK_SESSION, configurable, with_options
 
 APP_HELP = """Score streams on Spark, and manage their checkpoints.
 

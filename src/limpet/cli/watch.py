@@ -17,8 +17,8 @@ from rich.text import Text
 
 from limpet._format import format_duration, redact_url
 from limpet.cli._logging import configure_logging, stop_on_signals
-from limpet.cli.detect import make_alarm_table, print_rejects
-from limpet.cli.options import check_not_input, get_column_names, get_destinations, make_learner
+from limpet.cli.detect import check_not_input, make_alarm_table, print_rejects
+from limpet.cli.options import get_column_names, get_destinations, make_learner
 from limpet.streams.checkpoint_store import CheckpointStore, StatusFile, read_status
 from limpet.streams.metrics import collect_metrics, serve_metrics
 from limpet.streams.monitor_plan import MonitorPlan
