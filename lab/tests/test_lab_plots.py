@@ -9,9 +9,10 @@ import pytest
 
 from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError, MissingExtraError
-from limpet.plots._axes import format_number, full_or_robust_limits, robust_limits
+from limpet.plots._axes import full_or_robust_limits, robust_limits
 from limpet.plots._style import new_figure, render_png
 from limpet_lab.plots.annotations import draw_annotations
+from limpet_lab.plots.axes import format_number
 from limpet_lab.plots.estimates import draw_followed
 from limpet_lab.plots.illustration import draw_illustration
 from limpet_lab.plots.method_styles import METHODS, styles_of

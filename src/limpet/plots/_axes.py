@@ -164,40 +164,6 @@ def mark_out_of_range(
             axes.plot(rows[outside], np.full(outside.sum(), edge), label=label, **triangle, **relative_height)
 
 
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def format_number(number: float) -> str:
-    """Format a number briefly.
-
-    >>> format_number(0.25), format_number(20_000.0), format_number(1e-7), format_number(2e6)
-    ('0.25', '20,000', '10⁻⁷', '2·10⁶')
-    """
-    if number == 0.0 or 1e-3 <= abs(number) < 1e5:
-        return f"{number:,.4g}" if abs(number) < 1e3 else f"{number:,.0f}"
-    power = math.floor(math.log10(abs(number)) + 1e-9)
-    factor = f"{number / 10.0**power:.3g}"
-    return ("" if factor == "1" else f"{factor}·") + "10" + str(power).translate(SUPERSCRIPTS)
-
-
-def set_log_scale(axis: Any, low: float, high: float, ticks: int = 5) -> None:
-    """Make an axis logarithmic, with about this number of ticks; on less than one decade the ticks are linear."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
-
-    across = axis.axis_name == "x"
-    (axis.axes.set_xscale if across else axis.axes.set_yscale)("log", nonpositive="clip")
-    powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    sparse = [powers[first::step] for step in (3, 2) for first in range(step)]
-    dense = [np.outer(powers, factors).ravel() for factors in ([1.0], [1.0, 3.0], [1.0, 2.0, 5.0])]
-    seen = [choice[(choice >= low) & (choice <= high)] for choice in (*dense, *sparse)]
-    best = min(seen, key=lambda choice: abs(len(choice) - ticks))
-    locator = FixedLocator(best.tolist()) if len(best) > 2 else MaxNLocator(ticks - 1, steps=[1, 2, 5, 10])
-    axis.set_major_locator(locator)
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
-    (axis.axes.set_xlim if across else axis.axes.set_ylim)(low, high)
-
-
 def inset_limits(limits: tuple[float, float]) -> tuple[float, float]:
     """Return limits within which a marker is completely inside the panel.
 

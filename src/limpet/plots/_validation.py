@@ -42,16 +42,6 @@ def as_columns(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> F
     return columns
 
 
-def as_pair(name: str, pair: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[FloatArray, FloatArray]:
-    """Return x and y, two series of equal length; they may be empty."""
-    if len(pair) != 2:
-        raise InvalidInputError(f"{name}: must be a pair of x and y, got {len(pair)} series")
-    x, y = check_floats(name, pair[0]), check_floats(name, pair[1])
-    if x.ndim != 1 or x.shape != y.shape:
-        raise InvalidInputError(f"{name}: must be two series of equal length, got shapes {x.shape} and {y.shape}")
-    return x, y
-
-
 def check_not_empty(name: str, items: Sized) -> None:
     """Raise if a list is empty."""
     if not len(items):

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet.plots._style import GREY, TITLE_PT, render_png
-from limpet.plots._validation import as_pair, check_not_empty
+from limpet.plots._validation import check_not_empty
+from limpet_lab.plots.axes import as_pair
 from limpet_lab.plots.grid import Grid
 from limpet_lab.plots.method_styles import line_of, styles_of
 

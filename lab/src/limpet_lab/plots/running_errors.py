@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
 from limpet.datasets.labelled_stream import to_flags, to_frozen_array, to_row_list
-from limpet.plots._axes import set_log_scale
 from limpet.plots._style import (
     BLACK,
     BLUE,
@@ -33,6 +32,7 @@ from limpet.plots._style import (
     style_small_panel,
 )
 from limpet.plots._validation import as_column, check_not_empty
+from limpet_lab.plots.axes import set_log_scale
 
 STYLES: list[Style] = [
     {"color": BLUE, "linewidth": 2.6, "zorder": 5},

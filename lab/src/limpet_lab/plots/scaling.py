@@ -9,9 +9,9 @@ import numpy as np
 
 from limpet._validation import FloatArray
 from limpet.exceptions import InvalidInputError
-from limpet.plots._axes import format_number, set_log_scale
 from limpet.plots._style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SMALL_PT, TITLE_PT, VERMILION, Style, render_png
 from limpet.plots._validation import check_not_empty
+from limpet_lab.plots.axes import RAISED_DIGITS, format_number, set_log_scale
 from limpet_lab.plots.grid import Grid
 from limpet_lab.plots.timing import in_units
 
@@ -77,10 +77,7 @@ def _size(value: float) -> str:
     ('8', '10³')
     """
     power = np.log10(value)
-    return format_number(value) if value < 1000.0 or power % 1 else "10" + str(int(power)).translate(_RAISED)
-
-
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return format_number(value) if value < 1000.0 or power % 1 else "10" + str(int(power)).translate(RAISED_DIGITS)
 
 
 def _name_lines(axes: Any, lines: Mapping[str, Mapping[float, float]], styles: Mapping[str, Style]) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from limpet._validation import FloatArray
 from limpet.exceptions import InvalidInputError
-from limpet.plots._axes import format_number, set_log_scale
 from limpet.plots._style import SMALL_PT, TITLE_PT, YELLOW, Style, render_png
 from limpet.plots._validation import as_column, check_not_empty
+from limpet_lab.plots.axes import format_number, set_log_scale
 from limpet_lab.plots.grid import Grid
 from limpet_lab.plots.method_styles import styles_of
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from limpet._validation import FloatArray, check_floats
 from limpet.exceptions import InvalidInputError
-from limpet.plots._axes import set_log_scale
 from limpet.plots._style import SMALL_PT, TEXT_PT, new_page, render_png, style_small_panel
 from limpet.plots._validation import check_not_empty
+from limpet_lab.plots.axes import set_log_scale
 from limpet_lab.plots.method_styles import dots_of, styles_of
 
 UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
 from limpet.plots._style import BLACK, BLUE, GREY, SMALL_PT, TITLE_PT, render_png
-from limpet.plots._validation import as_pair, check_not_empty
+from limpet.plots._validation import check_not_empty
+from limpet_lab.plots.axes import as_pair
 from limpet_lab.plots.grid import Grid
 from limpet_lab.plots.method_styles import dots_of, styles_of
 
