@@ -150,7 +150,7 @@ class Job:
                 [sys.executable, "-m", "harness.spark_job", *paths],
                 stdout=file,
                 stderr=file,
-                env=os.environ | {"LIMPET_QUIET": "1"},
+                env=os.environ | {"LIMPET_QUIET": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
                 start_new_session=True,
             )
         try:
