@@ -112,7 +112,7 @@ def test_tradeoff(core, tmp_path):
     words = ["tradeoff", "--gamma", "1,3,5", "--beta", "0.1", "--M", "5", "--c1", "0.01", "--sigma1", "0"]
     done = core.run(["limpet", *words], tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Least bound" in done.stdout
+    assert "Smallest bound" in done.stdout
     assert "pip install 'limpet[plots]'\n" in done.stdout
 
 

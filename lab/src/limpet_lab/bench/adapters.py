@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from limpet._optional import optional_import
+from limpet._optional import require_installed
 from limpet.learners import Detector
 from limpet.models import LinearRegression, LogisticRegression
 from limpet_lab.bench._measurement import Figure
@@ -22,10 +22,10 @@ UNSEEN = 1_000  # the first seed: the size of a block was chosen on streams of s
 
 def drifts_of_errors(quick: bool) -> list[Figure]:
     """Of each rise: how many of the streams it was found in, the median delay, and false alarms before it."""
-    with optional_import("this benchmark", "river"):
-        from river import drift
+    from river import drift
 
-        from limpet.adapters.river import DriftDetector
+    from limpet.adapters.river import DriftDetector
+
     detectors: dict[str, Callable[[], Any]] = {
         "DriftDetector": lambda: DriftDetector(direction="up"),
         "ADWIN": drift.ADWIN,
@@ -75,6 +75,7 @@ Pair = tuple[Job, Job]
 
 def measure(quick: bool) -> list[Figure]:
     """Time each adapter and the core at the same work; what the adapter adds, in nanoseconds per point."""
+    require_installed("this benchmark", "limpet[river,sklearn,sktime]", "river", "sklearn", "sktime", "pandas")
     n, rounds = (4_000, 3) if quick else (50_000, 9)
     rows = np.random.default_rng(0).normal((5.0, 900.0, 60.0), (1.0, 40.0, 2.0), (n, 3))
     pairs = {**river_pairs(rows), **sklearn_pairs(rows), **sktime_pairs(rows[:, 0])}
@@ -98,8 +99,8 @@ def measure(quick: bool) -> list[Figure]:
 
 def river_pairs(rows: Any) -> dict[str, Pair]:
     """One dict after another, and one number after another."""
-    with optional_import("this benchmark", "river"):
-        from limpet.adapters.river import AnomalyDetector, DriftDetector
+    from limpet.adapters.river import AnomalyDetector, DriftDetector
+
     detector, drift, core, level = AnomalyDetector(), DriftDetector(), Detector(), Detector()
     points = [dict(zip(("load", "power", "heat"), row, strict=True)) for row in rows.tolist()]
     numbers = rows[:, 0].tolist()
@@ -123,14 +124,14 @@ def river_pairs(rows: Any) -> dict[str, Pair]:
 
 def sklearn_pairs(rows: Any) -> dict[str, Pair]:
     """One batch after another."""
-    with optional_import("this benchmark", "sklearn"):
-        from limpet.adapters.sklearn import (
-            OnlineGaussianMixture,
-            OutlierDetector,
-            RobustClassifier,
-            RobustRegressor,
-            StreamScores,
-        )
+    from limpet.adapters.sklearn import (
+        OnlineGaussianMixture,
+        OutlierDetector,
+        RobustClassifier,
+        RobustRegressor,
+        StreamScores,
+    )
+
     targets, batches = rows @ (1.0, 0.1, -2.0), cut(rows)
     labels = (targets > np.median(targets)).astype(float)
     pairs, labelled = (list(zip(batches, cut(each_row), strict=True)) for each_row in (targets, labels))
@@ -173,10 +174,10 @@ def sklearn_pairs(rows: Any) -> dict[str, Pair]:
 
 def sktime_pairs(values: Any) -> dict[str, Pair]:
     """Update with one piece of a series after another, on a new detector, since a detector keeps all its data."""
-    with optional_import("this benchmark", "sktime"):
-        import pandas as pd
+    import pandas as pd
 
-        from limpet.adapters.sktime import AnomalyDetector, ChangePointDetector
+    from limpet.adapters.sktime import AnomalyDetector, ChangePointDetector
+
     pieces = cut(pd.DataFrame({"load": values}))
     arrays = [piece.to_numpy() for piece in pieces]
 
