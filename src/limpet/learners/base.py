@@ -77,8 +77,8 @@ class Learner(Serializable):
         self._buffer: Vector = np.zeros(0)
         self._update_number: UpdateFunction = _no_fast_path
         self._update_vector: UpdateFunction = _no_fast_path
-        if n_init < (few := model.min_init_points):
-            message = f"n_init: {n_init} points are few for this model. Use n_init={few} or more"
+        if n_init < model.min_init_points:
+            message = f"n_init: {n_init} points are few for this model. Use n_init={model.min_init_points} or more"
             self._warnings.warn_once("few", message)
 
     @abstractmethod
@@ -189,7 +189,8 @@ class Learner(Serializable):
         -------
         Trace
         """
-        if record not in (None, recordable := self.model.recordable):
+        recordable = self.model.recordable
+        if record not in (None, recordable):
             raise InvalidInputError(f"record: must be {recordable!r} for {type(self.model).__name__}, got {record!r}")
         trace = self._process(self._read_rows(X, y), record)
         if self._engine is not None:

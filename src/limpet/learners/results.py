@@ -221,6 +221,11 @@ class Trace:
             return self.explicit_alarm_index
         return [alarm.row - self.first_row for alarm in self.alarms]
 
+    def slice_rows(self, rows: slice) -> Trace:
+        """Return scores and outcomes of some rows, without the alarms."""
+        auto_scores = None if self.auto_scores is None else (self.auto_scores[0][rows], self.auto_scores[1][rows])
+        return Trace(self.score[rows], self.outcomes[rows], auto_scores=auto_scores)
+
     def step(self, row: int) -> Step:
         """Return the `Step` that `update` returns for an entry."""
         score = float(self.score[row])
