@@ -32,7 +32,8 @@ class ADWIN(DriftDetector):
 
     References
     ----------
-    .. [1] Bifet, A. and Gavaldà, R. (2007). Learning from time-changing data with adaptive windowing. SDM, 443–448.
+    .. [1] Bifet, A. and Gavaldà, R. (2007). Learning from time-changing data with adaptive windowing.
+       SIAM International Conference on Data Mining, 443–448.
     .. [2] Fukushima, S. et al. (2020). Online robust and adaptive learning from data streams. arXiv:2007.12160.
 
     Examples

@@ -17,6 +17,8 @@ from limpet.exceptions import InvalidInputError
 
 IntArray = npt.NDArray[np.int64]
 
+# The exact test of Kolmogorov and Smirnov for two samples of equal size
+
 MAX_SAMPLE_POINTS = 10_000  # beyond, the usual implementations do not compute the exact value
 
 
@@ -24,8 +26,12 @@ MAX_SAMPLE_POINTS = 10_000  # beyond, the usual implementations do not compute t
 def exact_p_values(size: int) -> FloatArray:
     """Return P(n·D ≥ h) for h = 0 … n, D the distance of two samples of n points.
 
+    The distance is a multiple of 1/n, so that n + 1 values suffice [1]_:
     p_h = 2 (C(2n, n−h) − C(2n, n−2h) + C(2n, n−3h) − …) / C(2n, n), in exact integers up to one correctly rounded
-    division (Gnedenko and Korolyuk, 1951). Ties are ignored, as is usual (p is then too large).
+    division. Ties are ignored, as is usual (p is then too large).
+
+    .. [1] Gnedenko, B. V. and Korolyuk, V. S. (1951). On the maximum discrepancy between two empirical distributions.
+       Doklady Akademii Nauk SSSR 80, 525–528.
     """
     paths = [1] * (size + 1)  # C(2n, n − j) at j
     for j in range(size - 1, -1, -1):
@@ -147,7 +153,7 @@ def max_cdf_gap(values: FloatArray, bookkeeping: IntArray, window: int, drawn: I
     """
     ordered = values[window:]
     slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
-    oldest = bookkeeping[OLDEST_INDEX] - window
+    oldest = bookkeeping[OLDEST_INDEX] - window  # negative, as are the slots from it: they count from the end
     for k in range(len(drawn)):
         signs[oldest + drawn[k]] = 1
     gap, max_gap = 0, 0
@@ -194,12 +200,16 @@ def write_kswin_scores(
             gap = max_cdf_gap(column_values, column_bookkeeping, window, drawn)
             scores[t, i] = score_table[gap]
             if gap >= critical_gap:
+                # The window is emptied; signs stay: the sign of a slot is set before it is used.
                 column_bookkeeping[COUNT_INDEX] = column_bookkeeping[OLDEST_INDEX] = 0
                 for k in range(len(initial_generator)):
                     generator[k] = initial_generator[k]
 
 
 compiled_kswin = jit_entry_point(write_kswin_scores, releases_gil=True)
+
+
+# The detector
 
 
 class KSWIN(DriftDetector):
@@ -224,7 +234,8 @@ class KSWIN(DriftDetector):
 
     References
     ----------
-    .. [1] Raab, C. et al. (2020). Reactive soft prototype computing for concept drift streams. Neurocomputing 416.
+    .. [1] Raab, C. et al. (2020). Reactive soft prototype computing for concept drift streams.
+       Neurocomputing 416, 340–351.
     .. [2] Fukushima, S. et al. (2020). Online robust and adaptive learning from data streams. arXiv:2007.12160.
 
     Examples

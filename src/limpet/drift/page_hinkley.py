@@ -76,6 +76,8 @@ class PageHinkley(DriftDetector):
         compiled_page_hinkley(rows, scores, self._state, self.delta, MAX_ABS_VALUE)
 
 
+# Page–Hinkley as river computes it
+
 N_POINTS, RUNNING_MEAN, UPWARD_SUM, DOWNWARD_SUM, MIN_UPWARD_SUM, MAX_DOWNWARD_SUM = range(6)
 INITIAL_STATE = (0.0, 0.0, 0.0, 0.0, math.inf, -1.0)  # −1 as in river: at first, a fall counts up to 1 more than it was
 MODE_CODES = {"both": 0, "up": 1, "down": 2}
