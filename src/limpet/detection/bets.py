@@ -93,10 +93,15 @@ def betting_table(profile: MemoryProfile) -> BettingTable:
     weights[0, first_widening:] = SCALE_WEIGHT / (n_bets - first_widening)
     weights[1, :first_widening] = 1.0 / first_widening  # the radius: its location is the spread of all variables
     inlier_pay, extreme_probabilities, weights = map(_round_to_12_digits, (inlier_pay, extreme_probabilities, weights))
-    inlier_probabilities = 1.0 - extreme_probabilities.sum(axis=0)
-    first_narrowing = first_widening + len(profile.wider_scales)
-    tables = (inlier_pay, extreme_probabilities, inlier_probabilities, weights)
-    return BettingTable(first_down, first_widening, first_narrowing, *tables)
+    return BettingTable(
+        first_down=first_down,
+        first_widening=first_widening,
+        first_narrowing=first_widening + len(profile.wider_scales),
+        inlier_pay=inlier_pay,
+        extreme_probabilities=extreme_probabilities,
+        inlier_probabilities=1.0 - extreme_probabilities.sum(axis=0),
+        weights=weights,
+    )
 
 
 @kernel

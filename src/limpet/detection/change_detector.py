@@ -341,7 +341,7 @@ def make_change_detector(
 
     @kernel
     def is_change(state: Vector, offset: int, evidence: float, threshold: float) -> bool:
-        """Whether the evidence, averaged over the channels, reaches its limit, higher if earlier evidence had peaks."""
+        """Track the peaks of the evidence; return whether it reaches its limit, which is higher after high peaks."""
         limit = evidence_limit(state, offset, threshold)
         if is_full:
             state[offset + EVIDENCE_LIMIT] = limit

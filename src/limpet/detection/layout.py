@@ -50,17 +50,14 @@ ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET = 0, 1, 2
 class ChannelLayout:
     """Offsets and sizes of a channel that depend on the memory profile."""
 
-    # Offset, among the counts, of those of inliers within the blocks
     header_size: int
     counts_offset: int
-    bins_offset: int
-    # Offset of the ring buffer of latest points, of this regime and of the previous one
+    bins_offset: int  # among the counts, of those of inliers within the blocks
     n_counts: int
-    ring_offset: int
-    # Offset of w·R of each bet
+    ring_offset: int  # of the ring buffer of latest points, of this regime and of the previous one
     ring_length: int
-    wealth_offset: int
-    # Offset of the same with each term times its age in points, missing ones included; not in the compact profile
+    wealth_offset: int  # of w·R of each bet
+    # Of the same with each term times its age in points, missing ones included; not in the compact profile
     aged_wealth_offset: int
     channel_size: int
 
@@ -78,11 +75,16 @@ def channel_layout(profile: MemoryProfile) -> ChannelLayout:
     ring_length = profile.warmup_points if profile.is_full else profile.ring_points
     wealth_offset = ring_offset + ring_length
     aged_wealth_offset = wealth_offset + profile.n_bets
-    header_size = EVIDENCE_LIMIT + 1 if profile.is_full else EVIDENCE_LIMIT
-    channel_size = aged_wealth_offset + (profile.n_bets if profile.is_full else 0)
-    counts = (counts_offset, bins_offset, n_counts)
     return ChannelLayout(
-        header_size, *counts, ring_offset, ring_length, wealth_offset, aged_wealth_offset, channel_size
+        header_size=EVIDENCE_LIMIT + 1 if profile.is_full else EVIDENCE_LIMIT,
+        counts_offset=counts_offset,
+        bins_offset=bins_offset,
+        n_counts=n_counts,
+        ring_offset=ring_offset,
+        ring_length=ring_length,
+        wealth_offset=wealth_offset,
+        aged_wealth_offset=aged_wealth_offset,
+        channel_size=aged_wealth_offset + (profile.n_bets if profile.is_full else 0),
     )
 
 
