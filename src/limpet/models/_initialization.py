@@ -83,7 +83,8 @@ def fit_mixtures(
     points, missing = np.ascontiguousarray(points), np.isnan(points)
     size, has_missing = component.n_parameters(d), missing.any(axis=(1, 2))
     trimmed_em = make_trimmed_em(component, bool(has_missing.any()))
-    simple, fits = K == 1 and trimmed_share == 0.0, np.empty((m, K + K * size))
+    fits = np.empty((m, K + K * size))
+    simple = K == 1 and trimmed_share == 0.0
     if simple and 0 < has_missing.sum() < m:  # each stream is fitted as it would be alone
         center = np.broadcast_to(center, (m, d))
         for mask in (has_missing, ~has_missing):

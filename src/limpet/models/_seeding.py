@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,19 @@ class EMWorkspace(NamedTuple):
 
 def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
     size = component.n_parameters(d)
-    fit_size, imputed_size, work_size = K + K * size, n * K * size, component.work_size(d) + 1
-    shapes: list[Any] = [(N_RANDOM_SEEDINGS + d, K, d), fit_size, fit_size, n, n, (n, K), K, imputed_size, d, work_size]
-    return EMWorkspace(np.empty(n, np.bool_), *(np.empty(shape) for shape in shapes))
+    return EMWorkspace(
+        retained=np.empty(n, np.bool_),
+        seed_points=np.empty((N_RANDOM_SEEDINGS + d, K, d)),
+        fit=np.empty(K + K * size),
+        previous_fit=np.empty(K + K * size),
+        values=np.empty(n),
+        log_likelihood=np.empty(n),
+        responsibilities=np.empty((n, K)),
+        peak_densities=np.empty(K),
+        imputed=np.empty(n * K * size),
+        variances=np.empty(d),
+        work=np.empty(component.work_size(d) + 1),
+    )
 
 
 @lru_cache(maxsize=64)
