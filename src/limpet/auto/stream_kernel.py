@@ -93,11 +93,15 @@ def make_auto_stream_kernels(
     auto = make_auto_kernels(covariance, K, d, lags, season, not shares_ring, profile)
     anomaly_detector = make_anomaly_detector(profile)
     detector = make_change_detector(d, lags == 0, True, profile, auto.location_scale)
-    names = ("p_value_counts", "surprise_histogram", "change_detector", "in_anomaly")
-    sizes = (anomaly_detector.tally_size, anomaly_detector.tree_size, detector.state_size, 1)
-    layout = Layout({**auto.layout.fields, **{name: (size,) for name, size in zip(names, sizes, strict=True)}})
+    detection_fields = {
+        "p_value_counts": (anomaly_detector.tally_size,),
+        "surprise_histogram": (anomaly_detector.tree_size,),
+        "change_detector": (detector.state_size,),
+        "in_anomaly": (1,),
+    }
+    layout = Layout({**auto.layout.fields, **detection_fields})
     reference, scale, float64_slots = layout.offset("reference"), layout.offset("scale"), profile.float64_slots(d)
-    tally_offset, tree_offset, detector_offset, in_anomaly_offset = map(layout.offset, names)
+    tally_offset, tree_offset, detector_offset, in_anomaly_offset = map(layout.offset, detection_fields)
     theta_end = HEADER_SIZE + n_float64_slots(layout.size, profile.dtype)
     dtype, count_dtype, is_full = profile.dtype, profile.count_dtype, profile.is_full
     observe_surprise, count_surprise = anomaly_detector.observe, anomaly_detector.count_surprise
@@ -230,9 +234,10 @@ def make_auto_stream_kernels(
             state, outcome, j = states[streams[s]], OUTCOME_ACCEPTED, 0
             while j < counts[s] and outcome < OUTCOME_CHANGE:
                 index = order[offsets[s] + j]
-                k = 0 if is_buffered else index
-                outcome = process_point(state, points[index], settings, threshold, work, results[k], is_buffered)
-                outcomes[k] = outcome
+                result_index = 0 if is_buffered else index
+                result = results[result_index]
+                outcome = process_point(state, points[index], settings, threshold, work, result, is_buffered)
+                outcomes[result_index] = outcome
                 outcome = OUTCOME_ACCEPTED if is_buffered else outcome
                 j += 1
             done[s] = j

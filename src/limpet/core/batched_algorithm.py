@@ -163,7 +163,8 @@ def make_lane_kernels(
                 for lane in range(active):
                     for i in range(n_settings):
                         block[(settings_offset + i) * LANES + lane] = settings[first + lane, i]
-            if in_order and active == LANES and width == 1 and not settings_per_stream:  # all is contiguous
+            if in_order and active == LANES and width == 1 and not settings_per_stream:
+                # points and results are contiguous
                 first_index = order[offsets[first]]
                 score, rejected = process_lanes(fields, lane_view(points, first_index), lane_settings)
                 lane_view(scores, first_index)[0] = score

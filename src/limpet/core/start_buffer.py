@@ -72,22 +72,22 @@ def started_marker(n_seen: Any, n_invalid: Any, n_init: int) -> Any:
 def make_buffer_kernel(count_missing: Callable[[Vector], int]) -> Callable[..., Any]:
     """Return an entry point that buffers points of streams before their start.
 
-    (states, starts, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing, done, ready):
-    see `BatchedKernels` for the schedule. Stream s buffers its points in starts[slots[s]]; done[s] points were buffered
-    when ready[s] is set, or else all of them.
+    (states, starts, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing, n_done, ready):
+    see `BatchedKernels` for the schedule. Stream s buffers its points in starts[slots[s]], its start buffer; n_done[s]
+    of them were processed when ready[s] was set, or else all.
     """
 
     def buffer_points(  # type: ignore[no-untyped-def]
-        states, starts, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing, done, ready
+        states, starts, slots, streams, offsets, counts, order, points, scores, outcomes, buffers_missing, n_done, ready
     ):
         for s in range(len(streams)):
-            done[s], ready[s] = 0, False
-            while done[s] < counts[s] and not ready[s]:
-                index = order[offsets[s] + done[s]]
+            n_done[s], ready[s] = 0, False
+            while n_done[s] < counts[s] and not ready[s]:
+                index = order[offsets[s] + n_done[s]]
                 y = points[index]
                 missing = count_missing(y)
                 ready[s] = buffer_point(states[streams[s]], starts[slots[s]], y, missing, buffers_missing)
                 scores[index], outcomes[index] = math.nan, OUTCOME_INVALID if missing < 0 else OUTCOME_BUFFERED
-                done[s] += 1
+                n_done[s] += 1
 
     return jit_entry_point(buffer_points, releases_gil=True)
