@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,5 +125,6 @@ def process_frame(
     executor.set_width(len(names), names)
     trace = executor.learn(keys, points, order=order)
     results = {name: np.ascontiguousarray(getattr(trace, name.removeprefix(prefix))) for name in columns}
-    new_series = partial(import_narwhals().new_series, backend=table.implementation)
-    return table.with_columns(*map(new_series, results.keys(), results.values())).to_native(), trace.alarms
+    nw = import_narwhals()
+    series = [nw.new_series(name, result, backend=table.implementation) for name, result in results.items()]
+    return table.with_columns(*series).to_native(), trace.alarms

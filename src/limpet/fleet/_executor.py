@@ -200,6 +200,8 @@ class FleetExecutor:
         """The number of variables, None before the first points."""
         return None if self.backend is None else self.backend.width
 
+    # Warnings
+
     def _warn_about(self, outcomes: npt.NDArray[np.int8], self_recovering: bool) -> None:
         """Warn once about invalid points and locked out streams. self_recovering streams are never locked out."""
         n_invalid = int(np.count_nonzero(outcomes == OUTCOME_INVALID))

@@ -111,7 +111,10 @@ class IntHashTable:
         return row if row >= 0 else None
 
     def look_up(self, keys: Integers, missing: Flags) -> Lookup:
-        """Return the rows of keys; unknown keys are added: the caller must `put` their rows or `remove` them."""
+        """Return the rows of keys; `missing` may be empty.
+
+        Unknown keys are added to the table: the caller must `put` their rows or `remove` them.
+        """
         rows, unknown_keys, first_index = (np.empty(len(keys), np.int64) for _ in range(3))
         n_unknown = 0
         for start in range(0, len(keys), LOOKUP_CHUNK_KEYS):

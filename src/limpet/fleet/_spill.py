@@ -27,7 +27,10 @@ SpilledState = tuple[Key, Vector, Vector]
 
 
 class Spill:
-    """A file with the states of evicted streams of one fleet; an existing one must be of a fleet with its learner."""
+    """A file with the states of evicted streams, used by one fleet at a time.
+
+    An existing file must be of a fleet with the same learner; it continues to be used.
+    """
 
     def __init__(self, path: str | os.PathLike[str], model: str) -> None:
         if not isinstance(path, str | os.PathLike):
@@ -71,7 +74,7 @@ class Spill:
                 )
 
     def exchange(self, evicted: Iterable[SpilledState], admitted: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
-        """Store states of evicted keys and remove and return those of admitted keys by key, atomically."""
+        """Store the states of evicted keys and remove those of admitted keys, atomically; return the removed by key."""
         with self._translate_errors(), transaction(self._database):
             restored = {}
             is_empty = self._database.execute("select 1 from streams limit 1").fetchone() is None
