@@ -18,7 +18,8 @@ from limpet.exceptions import InvalidInputError
 class Stream:
     """A data stream and its truth.
 
-    Rows count from 0, so row r is the paper's time t = r + 1. Arrays are copied and made read-only.
+    Rows count from 0, so row r is the paper's time t = r + 1. Arrays are copied and made read-only, so that all methods
+    that are compared on a stream get the same data.
 
     Parameters
     ----------

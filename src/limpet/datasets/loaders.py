@@ -21,7 +21,7 @@ TCPD_INDICES: dict[int | str, list[int]] = {
     4: [177, 467],
     5: [4, 179, 255, 281, 311, 344, 402, 412, 422, 432, 462, 464, 521, 526, 620, 643, 661],
 }
-ANNOTATION_STRIDE_ROWS = 6  # an index i counts from 0 in the series of every sixth point
+ANNOTATION_STRIDE_ROWS = 6  # an index i counts from 0 in TCPD's series, which is every sixth point
 
 
 def load_well_log(annotations: str = "paper") -> Stream:
@@ -34,8 +34,8 @@ def load_well_log(annotations: str = "paper") -> Stream:
     Parameters
     ----------
     annotations : "paper" or "tcpd"
-        The annotations were made on every sixth point [2]_: point i of those, counted from 0, is row 6i. The paper took
-        i as counted from 1, so that its times t, as rows t − 1, lie six rows before what the annotators meant, "tcpd".
+        The annotators saw every sixth point [2]_. Point i of those, counted from 0, is row 6i: "tcpd". The paper took i
+        as counted from 1; its times t, as rows t − 1, lie six rows too early: "paper".
 
     Notes
     -----
@@ -60,6 +60,8 @@ def load_well_log(annotations: str = "paper") -> Stream:
     return Stream(np.loadtxt(io.BytesIO(content)), change_points=changes, name="Well-log", split=1550)
 
 
+# SKAB
+
 SKAB_GROUPS = ("valve1", "valve2", "other")
 N_SENSORS = 8
 
@@ -71,10 +73,10 @@ def load_skab(group: str = "valve1", standardize: int | None = None, annotations
     their file numbers, which are in their names: "SKAB valve1/3". The paper uses the 16 of valve1: it trains on files
     0, 2, …, 14, `streams[::2]`, and tests on `streams[1::2]`.
 
-    Columns are Accelerometer1RMS, Accelerometer2RMS, Current, Pressure, Temperature, Thermocouple, Voltage, Volume Flow
-    RateRMS. `labels` is 1 while the circuit is in the anomalous regime or on its way there or back; a few single rows
-    with Current and Voltage exchanged are outliers and not labelled. This is the version of October 2020, which the
-    paper used. Since February 2022 the published files have those outliers repaired and `other` renumbered.
+    Columns are Accelerometer1RMS, Accelerometer2RMS, Current, Pressure, Temperature, Thermocouple, Voltage,
+    Volume Flow RateRMS. `labels` is 1 while the circuit is in the anomalous regime or on its way there or back; a few
+    single rows with Current and Voltage exchanged are outliers and not labelled. This is the version of October 2020,
+    which the paper used. Since February 2022 the published files have those outliers repaired and `other` renumbered.
 
     Parameters
     ----------
@@ -134,6 +136,9 @@ def find_transition_starts(marks: npt.NDArray[np.intp], labels: FloatArray) -> l
     anomalous = np.flatnonzero(labels)
     middle = (anomalous[0] + anomalous[-1]) / 2
     return [int(direction[0]) for direction in (marks[marks <= middle], marks[marks > middle]) if len(direction)]
+
+
+# Rows of which few are anomalies: SMTP and THYROID
 
 
 def load_smtp() -> Stream:

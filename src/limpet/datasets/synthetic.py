@@ -89,7 +89,7 @@ def make_gradual(
 
     The drift takes 300 rows: the mean at time t is base + (t - 10000)/300 · (end - base), so that the change row has
     1/300 of the way behind it and the 300th row all of it. The printed 3-D formula omits the base, which is kept here.
-    All else is as in `make_abrupt`.
+    With n < 599 the stream ends before the drift does. All else is as in `make_abrupt`.
 
     Parameters
     ----------
