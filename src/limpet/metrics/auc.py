@@ -14,6 +14,8 @@ from limpet._validation import check_int, check_positive
 from limpet.exceptions import InvalidInputError
 from limpet.metrics._validation import FloatArray, Indices, check_change_points, check_scores
 
+# The area under the ROC curve
+
 
 class Interval(NamedTuple):
     """A confidence interval."""
@@ -143,6 +145,9 @@ def count_ranked_above(scores: FloatArray, sorted_others: FloatArray) -> FloatAr
 def last_of_equal(sorted_scores: FloatArray) -> npt.NDArray[np.int64]:
     """Return the last index of each run of equal scores."""
     return np.flatnonzero(np.append(sorted_scores[1:] != sorted_scores[:-1], True)[: len(sorted_scores)])
+
+
+# Benefit of the alarms of a change score against false alarms
 
 
 class BenefitCurve(NamedTuple):

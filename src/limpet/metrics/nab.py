@@ -82,12 +82,13 @@ def nab_score(
 ) -> float:
     """Return NAB's score [1]_ with the standard profile.
 
-    It is 0 for flagging nothing, and 100 for flagging the first row of each window. A window [a, b] earns σ(−(b − t +
-    1) / (b − a + 1)) / σ(−1) by its first flagged row t, where σ(x) = 2 / (1 + e^{5x}) − 1, and −1 if none of its rows
-    is flagged. Every flagged row t outside all windows adds 0.11 σ((t − b) / (b − a)), which is negative, where [a, b]
-    is the last window before it; −0.11 before the first window, or from 3 lengths on. The sum over all series is taken
-    at the one threshold that makes it largest, and mapped from [−n, n] to [0, 100] for n windows. It is never negative:
-    the threshold may flag no row.
+    It is 0 for flagging nothing, and 100 for flagging the first row of each window.
+
+    A window [a, b] earns σ(−(b − t + 1) / (b − a + 1)) / σ(−1) by its first flagged row t, where
+    σ(x) = 2 / (1 + e^{5x}) − 1, and −1 if none of its rows is flagged. Every flagged row t outside all windows adds
+    0.11 σ((t − b) / (b − a)), which is negative, where [a, b] is the last window before it; −0.11 before the first
+    window, or from 3 lengths on. The sum over all series is taken at the one threshold that makes it largest, and
+    mapped from [−n, n] to [0, 100] for n windows. It is never negative: the threshold may flag no row.
 
     Parameters
     ----------
