@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -88,6 +87,10 @@ def tune(
         attribute `maximize`, True if larger values are better.
     restarts, workers, progress
         As in `sweep`.
+
+    Returns
+    -------
+    TuningResult
 
     Examples
     --------
@@ -184,11 +187,12 @@ def _check_objective(objective: Any) -> None:
 
 
 def _check_seeds(learner: Callable[..., Any], settings: Iterable[Setting]) -> None:
-    with suppress(ValueError):  # no signature: implemented in C
-        try:
-            inspect.signature(learner).bind_partial(seed=0)
-        except TypeError:
-            message = f"learner: must accept seed=, or all restarts would be the same, got {learner!r}."
-            raise InvalidTypeError(message) from None
+    try:
+        inspect.signature(learner).bind_partial(seed=0)
+    except TypeError:
+        message = f"learner: must accept seed=, or all restarts would be the same, got {learner!r}."
+        raise InvalidTypeError(message) from None
+    except ValueError:  # no signature: implemented in C
+        pass
     if any("seed" in setting for setting in settings):
         raise InvalidInputError("settings: must not have a seed if restarts > 1, got one. Each restart is a seed.")
