@@ -24,7 +24,8 @@ DISTRIBUTION_BY_MODULE = {
 def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator[None]:
     """Wrap imports of optional packages: name the extra to install if one is missing.
 
-    `purpose` starts the message, `extra` may be a requirement, `alternative` is another remedy.
+    The message starts with `purpose`. `extra` may be a requirement, such as "limpet-lab[bench]", and `alternative` is
+    another remedy. A package that is missing, too old or broken raises `MissingExtraError`.
 
     >>> with optional_import("drawing", "plots"):
     ...     import nothing
@@ -39,9 +40,8 @@ def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator
             raise
         if isinstance(error, ModuleNotFoundError):
             raise _missing_extra_error(purpose, extra, [name], alternative) from None
-        problem = (
-            f"{purpose} needs {DISTRIBUTION_BY_MODULE.get(name, name)}, which cannot be used"  # too old, or broken
-        )
+        # The package is too old, or broken.
+        problem = f"{purpose} needs {DISTRIBUTION_BY_MODULE.get(name, name)}, which cannot be used"
         raise MissingExtraError(f"{problem} ({error}): pip install --upgrade '{_requirement(extra)}'") from error
 
 
