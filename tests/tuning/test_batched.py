@@ -16,7 +16,7 @@ from limpet.datasets import Stream, make_abrupt
 from limpet.exceptions import InvalidInputError, LimpetWarning
 from limpet.models import GaussianMixture, LinearRegression, PoissonMixture
 from limpet.tuning import BenefitAUC, CannotRunError, LabelAUC, TraceObjective, TuningResult, grid, tune
-from limpet.tuning._batched import process_all, share_kernels
+from limpet.tuning._batched import run_batched, share_kernels
 
 STEPS = (Constant(0.01), Constant(0.3), InverseTime(), PolynomialDecay(0.6, 3.0), PolynomialDecay(1.0, 0.0, 2.0))
 
@@ -46,7 +46,7 @@ def test_each_as_if_alone(n: int, invalid: float | None) -> None:
     alone = [learner.clone() for learner in learners]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
-        traces = process_all(learners, y)
+        traces = run_batched(learners, y)
         assert share_kernels(learners)
         for learner, second, trace in zip(learners, alone, traces, strict=True):
             expected = second.process(y)
@@ -63,7 +63,7 @@ def test_what_differs_in_more_than_numbers_is_run_one_by_one() -> None:
     ]
     for learners in kinds:
         alone = [learner.clone().process(y).score for learner in learners]
-        for trace, expected in zip(process_all(learners, y), alone, strict=True):
+        for trace, expected in zip(run_batched(learners, y), alone, strict=True):
             np.testing.assert_array_equal(trace.score, expected)
         assert not share_kernels(learners)
 

@@ -50,13 +50,8 @@ def can_batch(learner: object) -> TypeGuard[StochasticApproximation]:
     )
 
 
-def process_all(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
-    """Return what `process` of each of these new learners returns, to the bit."""
-    return [unwrap(trace) for trace in run_batched(learners, points)]
-
-
 def run_batched(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace | FailedRun]:
-    """Return the trace or the error of each learner."""
+    """Return what `process` of each of these new learners returns, to the bit, or its error."""
     n_first = max((learner.n_init for learner in learners), default=0)
     first = [run_safely(learner.process, points[:n_first]) for learner in learners]
     rest = points[n_first:]

@@ -31,10 +31,6 @@ def grid(**choices: Any) -> list[Setting]:
     **choices
         Each a list or another iterable of values. A string, a mapping or an object that is not iterable is one value.
 
-    Returns
-    -------
-    list of dict
-
     Examples
     --------
     >>> grid(gamma=[1.0, 3.0], M=[5.0, 10.0])
@@ -132,10 +128,6 @@ def sweep(
         Number of threads. Default: the cores that this process may use.
     progress : function (done, total), optional
         Called from this thread after each evaluation. total: settings × streams × restarts.
-
-    Returns
-    -------
-    SweepResult
 
     Examples
     --------

@@ -88,10 +88,6 @@ def tune(
     restarts, workers, progress
         As in `sweep`.
 
-    Returns
-    -------
-    TuningResult
-
     Examples
     --------
     >>> from limpet import SRA

@@ -10,7 +10,7 @@ import numpy as np
 from limpet.learners import StochasticApproximation
 from limpet.report.html import Part, Table
 from limpet.tuning import BenefitAUC, tune
-from limpet.tuning._batched import process_all
+from limpet.tuning._batched import run_batched
 from limpet_lab.paper import grids
 from limpet_lab.paper._compare import difference, format_cell
 from limpet_lab.paper._results import Result, cell
@@ -33,7 +33,7 @@ def run(lab: Lab) -> Result:
     areas, seconds = {}, {}
     for kind in KINDS:
         streams = lab.streams(kind, 1, "printed")
-        process_all(
+        run_batched(
             [learner_of(**setting) for setting in settings[:2]], streams[0].y[:100]
         )  # compiled, before it is timed
         began = time.perf_counter()
