@@ -7,7 +7,7 @@ import pytest
 
 from limpet._jit.sort import insertion_sort, shell_sort
 from limpet.auto import ar1, change_score
-from limpet.auto.initialization import INLIER_THRESHOLD_SD, compiled_init_moments, init_auto, init_auto_batch
+from limpet.auto.initialization import INLIER_THRESHOLD_SD, compiled_init_moments, init_auto_batch
 from limpet.auto.step_kernel import make_auto_kernels
 from limpet.models import GaussianMixture, LinearRegression, PoissonMixture
 from limpet.models._seeding import equidistant_seeds
@@ -86,7 +86,7 @@ def test_many_automatic_learners_start_as_each_alone(covariance, K, d):
     init_auto_batch(kernels, points, together, 3)
     alone = np.empty_like(together)
     for sample, theta in zip(points, alone, strict=True):
-        init_auto(kernels, sample, theta, 3)
+        init_auto_batch(kernels, sample[None], theta[None], 3)
     same_bits(together, alone)
 
 
@@ -96,7 +96,7 @@ def test_automatic_learners_with_lags_start_one_by_one():
     together, alone = np.empty((2, STREAMS, kernels.layout.size))
     init_auto_batch(kernels, points, together, 0)
     for sample, theta in zip(points, alone, strict=True):
-        init_auto(kernels, sample, theta, 0)
+        init_auto_batch(kernels, sample[None], theta[None], 0)
     same_bits(together, alone)
 
 

@@ -80,16 +80,11 @@ PRIOR_VARIANCE_FACTOR = 100.0  # initial variance of the outlier component in un
 PRIOR_REJECTED_SHARE, PRIOR_POINTS = 0.01, 100.0  # prior of the rejected share and its weight
 
 
-def init_auto(kernels: AutoKernels, points: Vector, theta: Vector, seed: int) -> None:
-    """Fill theta from the first points (n, d), NaN where a coordinate is missing.
+def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: int) -> None:
+    """Fill each row of thetas (m, size) from its first points (m, n, d), NaN where a coordinate is missing.
 
     A row of NaN only advances the season.
     """
-    init_auto_batch(kernels, points[None], theta[None], seed)
-
-
-def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: int) -> None:
-    """Fill each row of thetas (m, size) from its first points (m, n, d)."""
     m, n, d = points.shape
     chunk_streams = 1 if kernels.lags else 1 + INIT_CHUNK_VALUES // (n * d)
     for first in range(0, m, chunk_streams):

@@ -14,7 +14,7 @@ from limpet._jit.compile import announce_compilation, unchecked_entry_point
 from limpet._validation import invalid_param_error
 from limpet.auto import reinitialization
 from limpet.auto.ar1 import reset_ar1
-from limpet.auto.initialization import fit_robust_mixture, init_auto, match_component_order
+from limpet.auto.initialization import fit_robust_mixture, init_auto_batch, match_component_order
 from limpet.auto.model_selection import ComponentSelection, select_n_components
 from limpet.auto.residual_diagnostics import reset_after_change
 from limpet.auto.stream_kernel import (
@@ -235,7 +235,7 @@ class AutoEngine(Engine):
     def _init_theta(self, buffered: Vector, theta: Vector) -> None:
         points = self.buffered_points(buffered)
         with announce_compilation(self.title):
-            init_auto(self.kernels.auto, points, theta[: self.kernels.auto.layout.size], self.seed)
+            init_auto_batch(self.kernels.auto, points[None], theta[None, : self.kernels.auto.layout.size], self.seed)
             if theta is self.buffer.theta:
                 self._learn_buffered(self.buffer.state, points)
 
