@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-ALARM_FIELDS = (  # sinks, server, Spark and explorer add other fields
-    *("kind", "row", "time", "onset", "size", "direction", "variables", "p_value", "key", "message"),
-)
+# Sinks, server, Spark and explorer add other fields.
+ALARM_FIELDS = ("kind", "row", "time", "onset", "size", "direction", "variables", "p_value", "key", "message")
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,7 @@ class Alarm:
         return format_alarm(self.to_dict())
 
     def rename_variables(self, names: Sequence[str] | None) -> Alarm:
-        """Return the alarm with these names of its variables.
-
-        None leaves them as they are.
-        """
+        """Return the alarm with these names of its variables, which None leaves as they are."""
         return self if names is None else replace(self, variables=tuple(names))
 
     def to_dict(self, names: Sequence[str] | None = None) -> dict[str, Any]:
