@@ -293,7 +293,6 @@ class StrKeys:
         return len(self.values) if self.codes is None else len(self.codes)
 
     def first_missing(self) -> int:
-        """Return the index of the first missing key, −1 if none is missing."""
         codes = range(len(self)) if self.codes is None else self.codes.tolist()
         present = (code >= 0 and isinstance(self.values[code], str) for code in codes)
         return next((i for i, is_present in enumerate(present) if not is_present), -1)

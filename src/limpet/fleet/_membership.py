@@ -213,7 +213,6 @@ class StreamSnapshot:
 
     @cached_property
     def not_started(self) -> Flags:
-        """Which streams have not started."""
         return np.asarray(self.states[:, N_BUFFERED] >= 0.0)
 
     @cached_property
@@ -228,7 +227,6 @@ class StreamSnapshot:
         return self.keys[i], self.states[i], start_buffer
 
     def select(self, indices: Integers) -> StreamSnapshot:
-        """Return some of the streams."""
         keys = [self.keys[i] for i in indices.tolist()]
         start_buffers = self.start_buffers[self.start_slots[indices[self.not_started[indices]]]]
         last_seen = self.last_seen[indices] if len(self.last_seen) else self.last_seen
@@ -274,7 +272,6 @@ class Membership:
         self.version += 1
 
     def mark_seen(self, rows: Integers) -> None:
-        """Record that these rows have been seen; negative rows are ignored."""
         if self.max_keys is not None:
             self._lru_clock.mark_seen(rows)
 

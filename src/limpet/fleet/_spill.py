@@ -58,8 +58,7 @@ class Spill:
     def width(self) -> int | None:
         """The number of variables of the stored streams, None if not yet known."""
         with self._translate_errors():
-            width: int | None = self._database.execute("select width from fleet").fetchone()[0]
-        return width
+            return self._database.execute("select width from fleet").fetchone()[0]
 
     def set_dimensions(self, width: int, state_size: int) -> None:
         """Set the number of variables and the size of a state, or check them if set."""

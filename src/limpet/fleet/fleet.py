@@ -46,9 +46,7 @@ class Fleet:
     """One learner for each of many keyed streams: sensors, machines, accounts.
 
     Each stream learns as if it were alone, to the last bit, however the points are batched into calls. A new key starts
-    a new stream, which is initialized from its first points.
-
-    Several threads may use a fleet; calls are serialized.
+    a new stream, which is initialized from its first points. Several threads may use a fleet; calls are serialized.
 
     Parameters
     ----------
@@ -242,9 +240,8 @@ class Fleet:
     def estimates(self, name: str, keys: Iterable[Key]) -> list[Vector | None]:
         """Return an estimate, such as "means", of each of these streams.
 
-        The estimate is None for streams that have not started.
-
-        Faster than `fleet[key]`, and does not count as seeing the streams.
+        The estimate is None for streams that have not started. Faster than `fleet[key]`, and does not count as seeing
+        the streams.
 
         >>> from limpet import SRA
         >>> fleet = Fleet(SRA(gamma=4.0, rho=0.01))
