@@ -26,7 +26,6 @@ class Registry(Generic[Kind]):
         self.classes: dict[str, type[Kind]] = {}
 
     def add(self, cls: type[Kind]) -> None:
-        """Register a class."""
         self.classes[registered_name(cls)] = cls
 
     def __getitem__(self, name: str) -> type[Kind]:

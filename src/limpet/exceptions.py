@@ -6,17 +6,11 @@ class LimpetError(Exception):
 
 
 class InvalidInputError(LimpetError, ValueError):
-    """Data or a parameter that violates a constraint.
-
-    The message names the parameter, the constraint and the value.
-    """
+    """Data or a parameter that violates a constraint. The message names the parameter, the constraint and the value."""
 
 
 class InvalidTypeError(LimpetError, TypeError):
-    """A value of a wrong type.
-
-    The message names the parameter, the constraint and the value.
-    """
+    """A value of a wrong type. The message names the parameter, the constraint and the value."""
 
 
 class NotFittedError(LimpetError):
@@ -28,10 +22,7 @@ class CheckpointError(LimpetError):
 
 
 class DatasetError(LimpetError):
-    """A data set that is unreachable, missing, truncated or altered.
-
-    The message has a remedy.
-    """
+    """A data set that is unreachable, missing, truncated or altered. The message has a remedy."""
 
 
 class MissingExtraError(LimpetError, ImportError):

@@ -154,8 +154,7 @@ def unchecked_entry_point(dispatcher: Callable[..., Any], *arguments: Any) -> Ca
     """
     signature = tuple(typeof(argument) for argument in arguments)
     dispatcher.compile(signature)  # type: ignore[attr-defined]
-    entry_point: Callable[..., Any] = dispatcher.overloads[signature].entry_point  # type: ignore[attr-defined]
-    return entry_point
+    return dispatcher.overloads[signature].entry_point  # type: ignore[attr-defined]
 
 
 @cache

@@ -244,7 +244,6 @@ def store_lanes(vector: Vector, offset: int, lanes: Any) -> None:
 
 @kernel
 def log3(a: float, b: float, c: float) -> tuple[float, float, float]:
-    """Return the logarithms of three numbers."""
     x, y, z, _ = unpack4(log(pack4(a, b, c, c)))
     return x, y, z
 

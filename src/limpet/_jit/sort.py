@@ -36,7 +36,6 @@ def shell_sort(values: Vector, n: int) -> None:
 
 @kernel
 def median_of_sorted(values: Vector, n: int) -> float:
-    """Return the median of n sorted numbers."""
     return values[n // 2] if n & 1 else 0.5 * values[n // 2 - 1] + 0.5 * values[n // 2]
 
 

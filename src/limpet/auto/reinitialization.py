@@ -129,10 +129,7 @@ def impute_missing(points: Vector, mean: Vector, deviation: Vector) -> None:
 
 
 def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vector) -> bool:
-    """Return whether rejected points are many, or in one place.
-
-    The higher the contamination, the more points are required.
-    """
+    """Return whether rejected points are many, or in one place; the higher the contamination, the more are required."""
     state = layout.view(theta, "reinitialization")
     threshold_factor = 1.0 + CONTAMINATION_FACTOR * min(state[CONTAMINATION], MAX_CONTAMINATION)
     if state[N_REJECTED] >= SUFFICIENT_REJECTED_POINTS * threshold_factor:

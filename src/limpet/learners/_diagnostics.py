@@ -43,7 +43,6 @@ class WarningOnce:
         self.check_unobserved(engine, depth + 1)
 
     def check_lock_out(self, engine: Engine, depth: int = 4) -> None:
-        """Warn of many successive rejections."""
         if engine.buffer.header[CONSECUTIVE_REJECTIONS] >= LOCK_OUT_POINTS and not engine.self_recovering:
             self.warn_once(
                 "locked_out",

@@ -27,17 +27,7 @@ DUPLICATE_CHECK_DISTANCE_SCALES = 0.01  # standardized units: means further apar
 
 @dataclass(frozen=True)
 class Mixture(Model):
-    """Base class of mixtures.
-
-    Parameters
-    ----------
-    n_components
-        K.
-    penalty
-        A conjugate prior for the M-step.
-    smoothing
-        SDEM's α, which keeps every responsibility at αρ/K at least.
-    """
+    """Base class of mixtures; `smoothing` is SDEM's α, which keeps every responsibility at αρ/K at least."""
 
     n_components: int = 1
     penalty: ConjugatePrior | None = None
@@ -191,8 +181,7 @@ def unpack_positive_definite(packed: Vector, d: int) -> Vector:
             lower[i, j] = (matrix[i, j] - np.sum(lower[i, :j] * pivots[:j] * lower[j, :j])) / pivots[j]
         min_pivot = max(MIN_PIVOT_SHARE * matrix[i, i], MIN_VARIANCE)
         pivots[i] = max(matrix[i, i] - np.sum(lower[i, :i] ** 2 * pivots[:i]), min_pivot)
-    result: Vector = (lower * pivots) @ lower.T
-    return result
+    return (lower * pivots) @ lower.T
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,7 @@ def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
 
 @kernel
 def capped_gradient_step(theta: Vector, hyper: Vector, work: Vector, p: int, rho: float, curvature: float) -> None:
-    """Apply θ ← θ − ρH, with a step capped to avoid overshooting.
-
-    The cap is 1/(curvature·(1 + |x|²) + λ).
-    """
+    """Apply θ ← θ − ρH, with a step capped to avoid overshooting: at 1/(curvature·(1 + |x|²) + λ)."""
     coef, e = 2 * p + 2, work[p + 1]
     rho = min(rho, 1.0 / (curvature * (1.0 + work[p]) + hyper[HYPER_L2]))
     for i in range(p):
@@ -124,10 +121,7 @@ def make_regression_kernels(
 
 @dataclass(frozen=True)
 class Regression(Model):
-    """Base class of regressions.
-
-    l2: the penalty λ on the coefficients, in standardized units.
-    """
+    """Base class of regressions. l2: the penalty λ on the coefficients, in standardized units."""
 
     l2: float = 0.0
 
@@ -158,8 +152,7 @@ class Regression(Model):
         p = features.shape[1]
         view = make_regression_layout(p).view
         x = standardize(features, view(theta, "reference")[:p], view(theta, "scale")[:p])
-        result: Vector = np.nan_to_num(x, nan=0.0) @ view(theta, "coef") + view(theta, "intercept")
-        return result
+        return np.nan_to_num(x, nan=0.0) @ view(theta, "coef") + view(theta, "intercept")
 
 
 MIN_NOISE_VARIANCE = 1e-18
@@ -258,8 +251,7 @@ class LogisticRegression(Regression):
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
         """Return the probability of 1 for each row."""
-        result: Vector = 1.0 / (1.0 + np.exp(-np.clip(self.predict_standardized(theta, features), -700.0, 700.0)))
-        return result
+        return 1.0 / (1.0 + np.exp(-np.clip(self.predict_standardized(theta, features), -700.0, 700.0)))
 
 
 @cache
