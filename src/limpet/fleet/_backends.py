@@ -176,6 +176,9 @@ class ResultBuffer:
         return ResultBuffer(values, outcomes, self.alarms, self.first_point)
 
 
+# The backends
+
+
 class FleetBackend(ABC):
     """Initialize and run streams with engines of one kind."""
 

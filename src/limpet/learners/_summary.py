@@ -50,7 +50,7 @@ def format_summary(engine: AutoEngine) -> str:
     if n_changes > MIN_EXCESS_ALARMS + EXCESS_ALARM_FACTOR * engine.far * header[N_SEEN]:
         cause = "it keeps changing, or its points are not exchangeable"
         lines.append(f"more alarms than expected for a stable stream: {cause}")
-    elif advice == []:
+    elif advice is not None and not advice:
         lines.append("residuals are uncorrelated: the false-alarm rate should hold")
     return "\n".join(lines)
 
