@@ -59,7 +59,6 @@ def _read_or_download(cache: Path, names: Sequence[str]) -> list[bytes]:
 
 
 def get_cache_folder() -> Path:
-    """Return the folder of downloads in the user's cache."""
     return Path(_import_pooch().os_cache("limpet"))
 
 

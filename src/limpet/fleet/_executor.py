@@ -118,7 +118,6 @@ class FleetExecutor:
                         self._membership.reset()
 
     def _set_spill_dimensions(self) -> None:
-        """Set or check the dimensions of spilled states."""
         if self._membership.spill is not None and self.backend is not None:
             self._membership.spill.set_dimensions(self.backend.width, self.backend.state_size)
 

@@ -95,7 +95,6 @@ def draw_seed(
 
 @kernel
 def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
-    """Return whether seeding s differs from all seedings before it."""
     for earlier in range(s):
         n_equal = 0
         while n_equal < width and seeds[earlier * width + n_equal] == seeds[s * width + n_equal]:
