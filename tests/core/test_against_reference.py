@@ -59,7 +59,7 @@ def compare(model, oracle_of, points, norm, step, rng, y=None):
     ours.process(*head)
     extra = {} if y is None else {"y": y[N_INIT:]}
     sizes = sra.run(oracle_of(ours), tail[0], math.inf, norm, oracle_step, 0, N_INIT, **extra).sizes
-    gamma = float(np.quantile(sizes, rng.uniform(0.5, 0.95))) * 1.0000001
+    gamma = float(np.quantile(sizes[WARMUP - N_INIT :], rng.uniform(0.5, 0.95))) * 1.0000001  # rejects some later ones
     ours = learner(gamma)
     ours.process(*head)
     extra["patience"] = patience
