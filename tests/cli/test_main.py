@@ -1,10 +1,12 @@
 """The commands as a user runs them."""
 
+from pathlib import Path
+
 import pytest
 
 from helpers.commands import here, limpet
 from limpet import __version__
-from limpet.cli.options import read_duration
+from limpet.cli.options import OPTIONS_BY_COMMAND, read_duration
 
 
 def test_help_names_the_commands():
@@ -59,3 +61,13 @@ def test_errors_are_one_line(words, message, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(("text", "seconds"), [("10", 10.0), ("10s", 10.0), ("1.5 min", 90.0)])
 def test_durations_are_in_seconds(text, seconds):
     assert read_duration(None, None, text) == seconds
+
+
+def test_options_have_types_that_every_version_of_typer_knows():
+    kinds = {
+        option.kind
+        for options in OPTIONS_BY_COMMAND.values()
+        for option in options.values()
+        if option.kind != list[str]
+    }
+    assert kinds == {bool, int, float, str, Path}

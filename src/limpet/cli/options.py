@@ -207,12 +207,14 @@ def _option(
     most: float | None = None,
     **settings: Any,
 ) -> Option:
-    """Declare an option in a panel of the help; its example, if not given the default, has its type.
+    """Declare an option in a panel of the help; the example, by default the default, determines its type.
 
-    The name of its value is a text, or a tuple of all choices.
+    `metavar` is the placeholder of its value, or a tuple of all choices; `least` and `most` are limits of a number.
     """
     example = default if example is None else example
     kind: Any = list[str] if isinstance(example, list) else type(example)
+    if isinstance(example, Path):
+        kind = Path  # not PosixPath, which most versions of typer refuse
     constraint: Constraint | None = None
     if isinstance(metavar, tuple):
         constraint, metavar = Options(*metavar), "|".join(metavar)
