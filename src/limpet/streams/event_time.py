@@ -35,7 +35,7 @@ LATE_POLICIES = (SKIP_LATE, LEARN_LATE)
 CLOCK_RESET_AFTER = 100  # successive late points
 MAX_LOGGED_RESETS = 5
 NO_TIME = int(np.iinfo(np.int64).min)  # NaT as an integer
-EventTime = int | float
+EventTime = int | float  # nanoseconds since 1970, or a number of the user
 
 
 class Arrival(IntEnum):
@@ -64,10 +64,10 @@ class StreamClock:
     ['ON_TIME', 'ON_TIME', 'LATE', 'DUPLICATE', 'ON_TIME']
     """
 
-    latest: EventTime | None = None  # of the accepted points
-    values: Sequence[float] = ()
+    latest: EventTime | None = None  # of the latest accepted point
+    values: Sequence[float] = ()  # of that point, NaN where one is missing
     n_late: int = 0  # successive late points, in order among themselves, since then
-    last_late: EventTime | None = None
+    last_late: EventTime | None = None  # of the last one of these
 
     def check(
         self, time: EventTime | None, values: Sequence[float], reset_after: int | None = CLOCK_RESET_AFTER
@@ -93,7 +93,8 @@ class StreamClock:
 class ClockTable:
     """The clocks of many streams as arrays, one row per stream; grows as rows are used.
 
-    Times are integers (`NO_TIME`: missing) or floats (NaN: missing). With `reset_after` None, clocks are never reset.
+    Times are integers (`NO_TIME`: missing) or floats (NaN: missing), values are of shape (n, width). A clock is reset
+    after `reset_after` successive late points; None: never.
 
     >>> clocks = ClockTable()
     >>> clocks.classify(np.array([0, 1, 0, 0]), np.array([5, 1, 4, 5]), np.array([[1.0], [2.0], [3.0], [1.0]]))

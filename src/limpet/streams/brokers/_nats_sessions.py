@@ -131,11 +131,11 @@ class Consumer(NatsConnection):
         first, last = max(info.state.first_seq, 1), info.state.last_seq
         created = info.created.isoformat() if info.created else ""
         known = self.sequence
-        sequence = first - 1
         if known is None:
-            pass
+            sequence = first - 1
         elif self.created and created != self.created:
             log.warning("%s: stream %s was created again: reading it from the beginning", self.label, self.stream)
+            sequence = first - 1
         elif last < known:
             log.warning("%s: stream %s ends at %d, before %d: resuming there", self.label, self.stream, last, known)
             sequence = last
@@ -144,6 +144,7 @@ class Consumer(NatsConnection):
                 "%s: stream %s starts at %d: up to %d messages were deleted before they were read",
                 *(self.label, self.stream, first, first - known - 1),
             )
+            sequence = first - 1
         else:
             sequence = known
         self.sequence, self.created = sequence, created
@@ -196,7 +197,8 @@ class Publisher(NatsConnection):
     """Publish messages in order, each with an id, to a subject to which other clients may publish.
 
     Before the first message of a run, and after each lost connection, it reads which messages the stream has already,
-    after `sequence` (None: this run has not published yet): the server detects duplicates within two minutes only.
+    after `sequence` (None: this run has not published yet): the server detects duplicates within two minutes only, and
+    an outage can be longer.
     """
 
     def __init__(self, servers: str | Sequence[str], login: dict[str, Any], subject: str, sequence: int | None) -> None:

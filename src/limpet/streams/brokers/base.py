@@ -28,7 +28,7 @@ STOP_TIMEOUT_S = 5.0  # waiting for a lost broker after `stop`
 
 
 class BrokerSource(BaseSource):
-    """A source of messages. The first ones are buffered until the columns can be inferred, or for a second."""
+    """A source of messages; the first are buffered for a second, or until they suffice to infer the columns."""
 
     def __init__(self, spec: ColumnSpec, follow: bool, batch_size: int = MAX_BATCH_MESSAGES) -> None:
         self._spec, self._follow, self._batch_size = spec, follow, batch_size

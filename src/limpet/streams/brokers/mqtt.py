@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_PORTS = {"mqtt": 1883, "mqtts": 8883}
 REPLY_TIMEOUT_S = 4.0
 SESSION_EXPIRY_S = 7 * 24 * 3600  # that the broker stores the session of a source that is not connected
-SINK_SESSION_EXPIRY_S = 300
+SINK_SESSION_EXPIRY_S = 300  # the same of a sink
 SHORT_LIVED_THRESHOLD_S = 5.0  # that a short-lived connection lasts at most
 SESSION_TAKEN_OVER_CODE = 142  # another client has connected with the same id
 RECEIVE_MAXIMUM_MESSAGES = 65_535  # unacknowledged; the maximum of MQTT

@@ -86,9 +86,10 @@ def to_times(column: Any, kind: str) -> tuple[timestamps.Times, Flags]:
 
 
 def convert_column(column: Any, as_numbers: bool = False) -> tuple[list[Any], Any]:
-    """Return plain values: numbers, strings, times in ISO 8601, None, or a placeholder of the type, and the latter.
+    """Return plain values, None for null, and a placeholder, a value of the same type for the inference of columns.
 
-    With `as_numbers`, booleans are 1 and 0.
+    Numbers and strings stay as they are, times become ISO 8601 and, with `as_numbers`, booleans 1 and 0; each value of
+    another type becomes the placeholder.
     """
     types = import_pyarrow().types
     column = _decode_dictionary(column)

@@ -32,6 +32,9 @@ log = logging.getLogger("limpet.streams")
 TAIL_CHECKSUM_BYTES = 256  # before an offset
 
 
+# Ownership of results, for every sink that can be truncated
+
+
 class SinkOwner(NamedTuple):
     """A run that may truncate; `since` is the size before its first write, in bytes, rows or parts."""
 
@@ -44,7 +47,8 @@ class OwnerLockFile:
 
     Only a run with checkpoints truncates results, so only such a run is an owner, from before its first checkpoint. A
     new run does not append to owned results, since they would be truncated when the owner resumes; the owner does not
-    truncate results that have another owner, or none. Not all file systems and copies keep extended attributes instead.
+    truncate results that have another owner, or none. Extended attributes of the results would need no second file, but
+    not every file system and not every copy keeps them.
     """
 
     def __init__(self, results: Path) -> None:
@@ -161,6 +165,9 @@ def try_lock(handle: int) -> bool:
     except (ImportError, OSError):  # Windows, or a file system without locks
         return True
     return True
+
+
+# Files of lines
 
 
 class LinesFile(OwnedSink):

@@ -132,7 +132,8 @@ class ParquetSource(BaseSource):
             times, invalid[NO_TIME] = arrow.to_times(rows.column(schema.time), schema.time_kind)
         position = {"row": end, "file": self._fingerprint}
         batch = Batch(values, position, schema.values, keys, times, schema, lag=self.n_rows - end)
-        batch.tz_aware, batch.rejects = schema.is_zoned, _make_rejects(invalid, rows)
+        batch.rejects = _make_rejects(invalid, rows)
+        batch.tz_aware = schema.is_zoned
         return batch if not batch.rejects.total else batch.filter(~np.logical_or.reduce(list(invalid.values())))
 
 
