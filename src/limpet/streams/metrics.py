@@ -50,19 +50,14 @@ def collect_metrics(runner: Runner) -> list[Metric]:
     """Return the current metrics of a run."""
     stats = runner.stats
     alarms = {kind: stats.alarms[kind] for kind in ("change", "anomaly")}
+    malformed, malformed_help = dict(sorted(stats.malformed.counts.items())), "Malformed records and invalid points."
     metrics = [
         make_metric("counter", "limpet_records_total", "Records read.", stats.records),
         make_metric("counter", "limpet_points_total", "Points processed.", stats.points),
         make_metric("counter", "limpet_rejected_points_total", "Points rejected as outliers.", stats.rejected),
         make_metric("counter", "limpet_anomalies_total", "Points that are anomalies.", stats.anomalies),
         make_metric("counter", "limpet_alarms_total", "Alarms.", alarms, label="kind"),
-        make_metric(
-            "counter",
-            "limpet_malformed_records_total",
-            "Malformed records and invalid points.",
-            dict(sorted(stats.malformed.counts.items())),
-            label="reason",
-        ),
+        make_metric("counter", "limpet_malformed_records_total", malformed_help, malformed, label="reason"),
         make_metric("counter", "limpet_late_points_total", "Points skipped as late.", stats.late),
         make_metric("counter", "limpet_duplicate_points_total", "Points skipped as duplicates.", stats.duplicates),
         make_metric("counter", "limpet_checkpoints_total", "Checkpoints written.", stats.checkpoints),

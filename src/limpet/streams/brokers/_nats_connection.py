@@ -54,7 +54,8 @@ class NatsConnection:
         self.label = ", ".join(redact_url(server) for server in self.servers)
         self.subject, self._login, self._purpose = subject, login, purpose
         self.failure: Exception | None = None
-        self._ready, self.loop = threading.Event(), asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name=f"limpet {purpose}", daemon=True)
         self._thread.start()
         self._last_error: Exception | None = None

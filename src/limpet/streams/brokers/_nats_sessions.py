@@ -166,7 +166,6 @@ class Consumer(NatsConnection):
             self.broken.set_result(None)
 
     def _handle_status(self, status: str, headers: dict[str, str]) -> None:
-        """Handle a heartbeat or the end of a request."""
         words = headers.get("Description", "")
         n_remaining = headers.get("Nats-Pending-Messages")
         if status != "100" and (n_remaining is None or words in CONSUMER_LOST_REASONS):
@@ -258,9 +257,8 @@ class Publisher(NatsConnection):
                 if not self._sent:
                     self._last_confirmation = time.monotonic()
                 self._sent[n] = payload
-                await client.publish(
-                    self.subject, payload, reply=f"{inbox}.{n}", headers={MESSAGE_ID_HEADER: f"{self._prefix}{n}"}
-                )
+                headers = {MESSAGE_ID_HEADER: f"{self._prefix}{n}"}
+                await client.publish(self.subject, payload, reply=f"{inbox}.{n}", headers=headers)
             self._wake.clear()
             waiting = asyncio.ensure_future(self._wake.wait())
             waits: list[asyncio.Future[Any]] = [self.broken, waiting]
@@ -299,13 +297,12 @@ class Publisher(NatsConnection):
         consumer = await self.add_consumer(jetstream, stream, self.sequence, headers_only=True, inactive_threshold=30.0)
         inbox, stored = client.new_inbox(), {}
         messages = await client.subscribe(inbox, pending_msgs_limit=0, pending_bytes_limit=0)
+        request_subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer.name}"
         n_remaining = consumer.num_pending or 0
         while n_remaining > 0:
             batch = min(n_remaining, 1000)
             request = {"batch": batch, "expires": int(REPLY_TIMEOUT_S * 1e9)}
-            await client.publish(
-                f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer.name}", json.dumps(request).encode(), reply=inbox
-            )
+            await client.publish(request_subject, json.dumps(request).encode(), reply=inbox)
             for _ in range(batch):
                 message = await messages.next_msg(REPLY_TIMEOUT_S)
                 if message.headers and "Status" in message.headers:

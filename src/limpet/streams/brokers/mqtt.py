@@ -79,9 +79,8 @@ class MqttSource(BrokerSource):
             last = not self._follow and silent_s >= QUIET_PERIOD_S
             batch = self._make_batch(received, {"messages": last_number}, len(session.queue), last=last)
             n_unacknowledged = session.n_unacknowledged
-            batch.urgent = n_unacknowledged >= RECEIVE_MAXIMUM_MESSAGES // 2 or (
-                not received and n_unacknowledged >= STALL_THRESHOLD_MESSAGES
-            )
+            is_stalled = not received and n_unacknowledged >= STALL_THRESHOLD_MESSAGES
+            batch.urgent = is_stalled or n_unacknowledged >= RECEIVE_MAXIMUM_MESSAGES // 2
             yield batch
 
     def commit(self, position: Any) -> None:
@@ -243,7 +242,8 @@ class _MqttSession(_MqttConnection):
         self._properties.ReceiveMaximum = RECEIVE_MAXIMUM_MESSAGES
         self.client.manual_ack_set(True)
         self._topic, self._number = topic, number
-        self.queue, self._lock, self._closing = MessageQueue(), threading.Lock(), False
+        self.queue, self._closing = MessageQueue(), False
+        self._lock = threading.Lock()  # of the two tables below
         self._pending: dict[int, _PendingAck] = {}  # by number of the message
         self._number_by_mid: dict[int, int] = {}
         self._connection = 0

@@ -32,9 +32,6 @@ log = logging.getLogger("limpet.streams")
 TAIL_CHECKSUM_BYTES = 256  # before an offset
 
 
-# Ownership of results, for every sink that can be truncated
-
-
 class SinkOwner(NamedTuple):
     """A run that may truncate; `since` is the size before its first write, in bytes, rows or parts."""
 

@@ -182,5 +182,4 @@ def _to_sql_value(value: Any) -> Any:
 
 
 def _to_utf8(text: str) -> str:
-    """Replace what UTF-8 cannot encode."""
     return text if text.isascii() else text.encode(errors="replace").decode()

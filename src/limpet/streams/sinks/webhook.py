@@ -52,9 +52,8 @@ class WebhookSink(BaseSink):
     Undelivered alarms are part of the checkpoint; after a crash some are sent again, with the same `id`, and a repeated
     POST has the same `Idempotency-Key`. Temporary errors are retried with exponential back-off between the two
     `retry_delays`, or after `Retry-After`; other alarms are logged as an error and counted in `n_failed`. The login of
-    the URL is sent as Basic authorization and never logged, nor are path and query.
-
-    All times are in seconds: `timeout` to connect and to wait for a response, `patience` that `drain` waits.
+    the URL is sent as Basic authorization and never logged, nor are path and query. All times are in seconds: `timeout`
+    to connect and to wait for a response, `patience` that `drain` waits.
     """
 
     def __init__(
