@@ -123,9 +123,10 @@ def _complete_openapi(app: FastAPI) -> None:
                 components[name] = schema
             content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
             failure = {"description": "The request failed; nothing is stored.", "content": content}
-            for operation in (operation for path in document["paths"].values() for operation in path.values()):
-                operation["responses"].pop("422", None)  # FastAPI's validation error
-                operation["responses"]["4XX"] = failure
+            for path in document["paths"].values():
+                for operation in path.values():
+                    operation["responses"].pop("422", None)  # FastAPI's validation error
+                    operation["responses"]["4XX"] = failure
             for name in ("HTTPValidationError", "ValidationError"):
                 components.pop(name, None)
             app.openapi_schema = document

@@ -50,9 +50,8 @@ class MonitorConfig:
 
     def to_api(self) -> dict[str, Any]:
         """Return the configuration as the API has it."""
-        learner = {
-            name: value for name, value in model_config(self.learner).items() if name not in ("fleet", "max_keys")
-        }
+        config = model_config(self.learner)
+        learner = {name: config[name] for name in config if name not in ("fleet", "max_keys")}
         limits = ("retain_points", "max_streams", "checkpoint_interval_s")
         return learner | {name: getattr(self, name) for name in limits}
 

@@ -81,11 +81,12 @@ class Store:
                 set_meta(connection, "server", self._server_id)
             if not self.is_postgresql:
                 threading.Thread(target=self._checkpoint_wal, name="limpet write-back", daemon=True).start()
-        except BaseException as error:
+        except SQLAlchemyError as error:
             self.close()
-            if isinstance(error, SQLAlchemyError):
-                reason = describe_db_error(error)
-                raise InvalidInputError(f"database: {self.display_name} cannot be opened: {reason}") from None
+            reason = describe_db_error(error)
+            raise InvalidInputError(f"database: {self.display_name} cannot be opened: {reason}") from None
+        except BaseException:
+            self.close()
             raise
 
     def _checkpoint_wal(self) -> None:

@@ -69,11 +69,11 @@ class HistoryBuckets:
     def from_rows(cls, rows: Sequence[Row[Any]], width: int) -> HistoryBuckets:
         """Return the buckets of rows of the table, of which there is at least one."""
         columns = dict(zip(BUCKETS_TABLE.c.keys(), zip(*rows, strict=True), strict=True))
-        names = {"rows": "row", "counts": "n", "n_rejected": "n_rejected", "outcomes": "outcome"}
-        arrays: dict[str, Any] = {name: np.array(columns[column], np.int64) for name, column in names.items()}
-        arrays |= {name: np.array(columns[name], np.float64) for name in ("score", "p_value")}
-        arrays |= {name: _from_json_lists(columns[name], width) for name in ("low", "high", "estimate")}
-        return cls(times=list(columns["time"]), **arrays)
+        rows_and_counts = [np.array(columns[name], np.int64) for name in ("row", "n")]
+        values = [_from_json_lists(columns[name], width) for name in ("low", "high", "estimate")]
+        scores = [np.array(columns[name], np.float64) for name in ("score", "p_value")]
+        outcomes = [np.array(columns[name], np.int64) for name in ("n_rejected", "outcome")]
+        return cls(*rows_and_counts, list(columns["time"]), *values, *scores, *outcomes)
 
     @classmethod
     def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:
@@ -107,8 +107,7 @@ class HistoryBuckets:
             "counts": self.counts.tolist(),
             "times": [to_api_time(time) for time in self.times],
             **{name: [*map(nan_to_none, getattr(self, name).T)] for name in ("low", "high", "estimate")},
-            "score": nan_to_none(self.score),
-            "p_value": nan_to_none(self.p_value),
+            **{name: nan_to_none(getattr(self, name)) for name in ("score", "p_value")},
             "n_rejected": self.n_rejected.tolist(),
             **decisions_to_api(self.outcomes),
         }
@@ -187,7 +186,6 @@ def _insert_buckets(connection: Connection, stream_id: int, level: int, buckets:
 
 
 def _delete_old_alarms(connection: Connection, stream_id: int) -> None:
-    """Delete the oldest acknowledged alarms of a stream."""
     is_of_stream, alarm_id = ALARMS_TABLE.c.stream == stream_id, ALARMS_TABLE.c.id
     newest_first = select(alarm_id).where(is_of_stream).order_by(alarm_id.desc())
     cutoff_id = connection.execute(newest_first.offset(MAX_KEPT_ALARMS).limit(1)).scalar()

@@ -104,9 +104,8 @@ def compute_tradeoff(request: RunRequest) -> Response:
 
 async def _read_body(request: Request) -> bytes:
     """Return the body of a request, or raise once it is too large."""
-    too_large = ApiError(
-        "too_large", f"file: expected at most {MAX_FILE_BYTES >> 20} MB. Use `limpet detect FILE` for larger ones."
-    )
+    message = f"file: expected at most {MAX_FILE_BYTES >> 20} MB. Use `limpet detect FILE` for larger ones."
+    too_large = ApiError("too_large", message)
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_FILE_BYTES:
         raise too_large

@@ -90,9 +90,7 @@ def _run_learner(learner: Learner, data: ExplorerDataset, setting: AnySettings) 
         "n_rejected": int(trace.rejected.sum()),
         "n_invalid": int(trace.invalid.sum()),
         "rejected": np.flatnonzero(trace.rejected),
-        "estimate": [
-            [to_float32(component) for component in variable.T] for variable in trace.means.transpose(2, 0, 1)
-        ],
+        "estimate": [[*map(to_float32, variable.T)] for variable in trace.means.transpose(2, 0, 1)],  # (d, K, n)
         "weights": learner.weights.tolist() if learner.started else None,
         "score": to_float32(trace.score),
         "elapsed_ms": elapsed,
@@ -231,7 +229,6 @@ def to_float32(values: Vector) -> npt.NDArray[np.float32]:
 
 
 def _to_python(data: ExplorerDataset, setting: AnySettings) -> str:
-    """Return a script for a setting."""
     model = setting.learner()
     is_learner, is_automatic = isinstance(model, Learner), isinstance(setting, AutoSettings)
     params = {name: "math.inf" if value == math.inf else repr(value) for name, value in setting.to_params().items()}

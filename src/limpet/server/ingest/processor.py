@@ -350,7 +350,8 @@ def _skip_late(stream: StreamInfo, part: StreamPoints, values: Vector) -> tuple[
     """Return the indexes of the points to learn, and how many were skipped for which reason."""
     if part.event_times.count(None) == len(part):
         return list(range(len(part))), {"late": 0, "duplicate": 0}
-    arrivals = [stream.clock.check(*point) for point in zip(part.event_times, values.tolist(), strict=True)]
+    timed_points = zip(part.event_times, values.tolist(), strict=True)
+    arrivals = [stream.clock.check(event_time, point) for event_time, point in timed_points]
     n_late = sum(arrival == LATE for arrival in arrivals)
     index = [row for row, arrival in enumerate(arrivals) if not arrival.is_skipped]
     return index, {"late": n_late, "duplicate": len(part) - len(index) - n_late}

@@ -183,6 +183,9 @@ def _alarm_sort_key(stream: StreamInfo) -> tuple[int, str, str]:
     return -newest, *_name_sort_key(stream)
 
 
+# The learners of the streams
+
+
 @dataclass(eq=False)
 class AcceptedPoints:
     """Points of one stream and request that are to be learned."""

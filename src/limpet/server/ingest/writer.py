@@ -106,7 +106,8 @@ class WriterThread:
         self.processor, self._on_change = processor, on_change
         self.checkpoint_interval_s = interval_s
         self._queue: queue.Queue[IngestRequest | WriterTask | None] = queue.Queue()
-        self._lock, self.n_queued_points, self._stopped = threading.Lock(), 0, False
+        self._lock = threading.Lock()  # of these two; nothing is queued once it has stopped
+        self.n_queued_points, self._stopped = 0, False
         self._is_consistent = True  # the state in memory equals that in the database
         self._checkpoint_writer: CheckpointWriter | None = None
         self._checkpoint_due, self._cleanup_due = time.monotonic() + interval_s, 0.0
@@ -182,7 +183,8 @@ class WriterThread:
     def _process_requests(self, requests: list[IngestRequest]) -> None:
         n_points = sum(request.n_points for request in requests)
         try:
-            self._process_group([item for item in requests if item.future.set_running_or_notify_cancel()], n_points)
+            running = [request for request in requests if request.future.set_running_or_notify_cancel()]
+            self._process_group(running, n_points)
         finally:
             with self._lock:
                 self.n_queued_points -= n_points

@@ -78,9 +78,8 @@ def _acknowledge_all(monitor: Monitor, stream_id: int | None) -> int:
     with monitor.store.write_transaction() as connection:
         n = store.acknowledge_all(connection, stream_id)
     with registry.lock:
-        changed = [
-            stream for stream in registry.streams() if stream.open_alarms and stream_id in (None, stream.entry.id)
-        ]
+        selected = (stream for stream in registry.streams() if stream_id in (None, stream.entry.id))
+        changed = [stream for stream in selected if stream.open_alarms]
         for stream in changed:
             stream.open_alarms = 0
         registry.touch(changed, has_new_order=True)

@@ -84,14 +84,17 @@ async def _learn(
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ApiError("malformed_json", f"body: not valid JSON: {error}"[:300]) from None
-    parts, key = parse(_extract_points(content)), request.headers.get("idempotency-key")
-    if key is not None:
+    parts = parse(_extract_points(content))
+    if (key := request.headers.get("idempotency-key")) is not None:
         if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not all("!" <= char <= "~" for char in key):
             expected = f"1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters without spaces"
             raise ApiError("invalid", f"Idempotency-Key: expected {expected}")
         key = f"{request.scope['path']} {key}"
     digest = hashlib.sha256(body).hexdigest()
     return await asyncio.wrap_future(monitor.writer.submit(IngestRequest(parts, key, digest)))
+
+
+# From decoded JSON to arrays by stream
 
 
 def _extract_points(content: Any) -> list[Any]:

@@ -25,12 +25,13 @@ async def read_session(request: Request) -> Response:
 async def log_in(request: Request, login: schemas.Login) -> Response:
     """Check the token and set the session cookie."""
     request_guard: RequestGuard = request.app.state.request_guard
-    config, is_https = request_guard.config, request.scope["scheme"] == "https"
+    config = request_guard.config
     if config.token is None:
         return json_response({"token_required": False, "ok": True})
     if not config.is_token(login.token):
         request_guard.reject_token(request.client.host if request.client else "")
     response = json_response({"token_required": True, "ok": True})
+    is_https = request.scope["scheme"] == "https"
     response.set_cookie(COOKIE_NAME, config.session_token(), httponly=True, samesite="strict", secure=is_https)
     return response
 
