@@ -69,11 +69,12 @@ class HistoryBuckets:
     def from_rows(cls, rows: Sequence[Row[Any]], width: int) -> HistoryBuckets:
         """Return the buckets of rows of the table, of which there is at least one."""
         columns = dict(zip(BUCKETS_TABLE.c.keys(), zip(*rows, strict=True), strict=True))
-        rows_and_counts = [np.array(columns[name], np.int64) for name in ("row", "n")]
-        values = [_from_json_lists(columns[name], width) for name in ("low", "high", "estimate")]
-        scores = [np.array(columns[name], np.float64) for name in ("score", "p_value")]
-        outcomes = [np.array(columns[name], np.int64) for name in ("n_rejected", "outcome")]
-        return cls(*rows_and_counts, list(columns["time"]), *values, *scores, *outcomes)
+        first_rows, counts = (np.array(columns[name], np.int64) for name in ("row", "n"))
+        low, high, estimate = (_from_json_lists(columns[name], width) for name in ("low", "high", "estimate"))
+        score, p_value = (np.array(columns[name], np.float64) for name in ("score", "p_value"))
+        n_rejected, outcomes = (np.array(columns[name], np.int64) for name in ("n_rejected", "outcome"))
+        times = list(columns["time"])
+        return cls(first_rows, counts, times, low, high, estimate, score, p_value, n_rejected, outcomes)
 
     @classmethod
     def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:
