@@ -352,7 +352,6 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
             self._probe_values = []
 
     def _start_model(self, block: int) -> None:
-        """Start the model on blocks of values."""
         self._per_block = block
         self._model = Detector(far=min(block * self.far, MAX_FAR))  # `far` is per value, hence higher per block
         self._model.suppress_warning("invalid")

@@ -192,6 +192,7 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
         ("all", n, n_rejected),
     )
     shares = [[name, f"{total:,}", f"{part:,}", f"{part / max(total, 1):.1%}"] for name, total, part in counts]
+    share_table = Table(["", "points", "rejected", "share"], shares)
     errors = [
         ["SRA", f"{sra_mse.S_bc:.5f}", f"{sra_mse.S_ac:.5f}"],
         ["sEM", f"{sem_mse.S_bc:.5f}", f"{sem_mse.S_ac:.5f}"],
@@ -210,9 +211,7 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
     speed_text = f"{nanoseconds:.0f} ns per point, {nanoseconds * n / 1e6:.1f} ms for all {n:,}, once compiled."
     sections = [
         Section("Estimated mixture", [mixture_text, Table(["", "truth", "SRA", "sEM"], _make_parameter_rows(study))]),
-        Section(
-            "Rejected points", [Table(["", "points", "rejected", "share"], shares), _describe_learned_outliers(study)]
-        ),
+        Section("Rejected points", [share_table, _describe_learned_outliers(study)]),
         Section("Change point", [change_text]),
         Section("Error of the means", [errors_text, Table(["", "before the change", "after it"], errors)]),
         Section("Speed", [speed_text]),

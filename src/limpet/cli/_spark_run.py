@@ -127,7 +127,6 @@ def check_folders(source: SparkSource, values: Mapping[str, Any]) -> None:
 
 
 def _score_frame(spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: Learner) -> DataFrame:
-    """Return the rows of a source with the result columns."""
     from limpet.spark.score import score
 
     if values["output_format"] == "delta":
@@ -193,9 +192,8 @@ def _score_stream(
     scored = _score_frame(spark, source, values, learner)
     spec = read_spec(RemoteDirectory(spark, values["checkpoint"]))
     if spec is not None:
-        names = ", ".join(spec.values)
-        message = "learning %s by %s from %s with %r, %d buckets"
-        log.info(message, names, spec.key, source.location, spec.make_learner(), spec.n_buckets)
+        job = (", ".join(spec.values), spec.key, source.location, spec.make_learner(), spec.n_buckets)
+        log.info("learning %s by %s from %s with %r, %d buckets", *job)
     format_name, interval_s = values["output_format"], values["checkpoint_interval"]
     writer = count_rows(scored, values, "limpet").writeStream.outputMode("append").format(format_name)
     writer = writer.options(**WRITER_OPTIONS.get(format_name, {}))
@@ -241,7 +239,7 @@ class BatchLogger:
             log.info("batch %d: %s", progress.batchId, text, extra={"fields": fields})
 
 
-# The commands on a checkpoint.
+# The commands on a checkpoint
 
 
 def run_repartition(checkpoint: str, buckets: int, values: Mapping[str, Any]) -> None:

@@ -63,7 +63,6 @@ def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, 
 
 
 def _print_sections(console: Console, lead: str, sections: Sequence[Section]) -> None:
-    """Print the text and the tables of a report."""
     from rich.box import SIMPLE_HEAD
     from rich.padding import Padding
     from rich.table import Table as RichTable

@@ -113,7 +113,6 @@ def get_options(*commands: str) -> dict[str, Option]:
 
 
 def _read_table(where: str, table: dict[str, Any], *commands: str) -> dict[str, Any]:
-    """Check the keys and the types of a table."""
     options, values = get_options(*commands), {}
     for key, value in table.items():
         name = key.replace("-", "_")

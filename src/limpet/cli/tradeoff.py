@@ -45,9 +45,8 @@ def run_tradeoff(words: Sequence[str], beta: float, M: float, alpha: float, othe
     console.print(f"β = {constants.beta:g}, M = {M:g}, α = {alpha:g}, L = {constants.L:g} (from β), {parameters_text}")
     console.print(make_bounds_table(gammas, constants))
     optimum = tradeoff.optimum(constants)
-    console.print(
-        f"Smallest bound {optimum.bound:.4g} at γ = {optimum.gamma:.4g}, ρ = {optimum.rho:.4g} ({optimum.kind})."
-    )
+    best = f"γ = {optimum.gamma:.4g}, ρ = {optimum.rho:.4g} ({optimum.kind})"
+    console.print(f"Smallest bound {optimum.bound:.4g} at {best}.")
     console.print(optimum.explanation)
     finite = [gamma for gamma in gammas if math.isfinite(gamma)] or list(DEFAULT_GAMMAS)
     try:

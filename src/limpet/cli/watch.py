@@ -71,8 +71,8 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
         if not plan.raises_alarms:
             log.warning("the learner sra raises no alarms; --points writes the result of each point")
         interval, path = values["checkpoint_interval"], local_path(uri)
-        name = redact_url(uri) if path is None else str(path.resolve())
-        run_id_fields = {"source": name, "separate": plan.is_split, **column_names}
+        source_name = redact_url(uri) if path is None else str(path.resolve())
+        run_id_fields = {"source": source_name, "separate": plan.is_split, **column_names}
         run_id_fields["input_format"] = values["input_format"]
         runner = Runner(
             plan.wrap_source(probed),

@@ -36,7 +36,6 @@ class RowAxis:
     positions: FloatArray
 
     def __call__(self, rows: npt.ArrayLike) -> FloatArray:
-        """Return the positions of rows."""
         return np.asarray(np.interp(np.asarray(rows, np.float64), self.rows, self.positions))
 
     @property
@@ -162,6 +161,9 @@ def mark_out_of_range(
         relative_height = {"transform": axes.get_xaxis_transform()}
         if outside.any():
             axes.plot(rows[outside], np.full(outside.sum(), edge), label=label, **triangle, **relative_height)
+
+
+# What is drawn in a panel
 
 
 def inset_limits(limits: tuple[float, float]) -> tuple[float, float]:

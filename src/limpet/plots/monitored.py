@@ -109,7 +109,6 @@ def draw_monitored_stream(
 def _draw_stream(
     axes: Any, rows: Any, values: FloatArray, trace: Trace, deviations: FloatArray | None, limits: tuple[float, float]
 ) -> None:
-    """Draw points, rejected points, anomalies, and the estimate."""
     rejected, anomalous = trace.rejected, trace.anomaly
     axes.set_ylim(*limits)
     draw_points(axes, rows[~rejected], values[~rejected], limits)

@@ -160,7 +160,6 @@ def value_limits(summary: MinMaxSummary, variable: int) -> tuple[float, float]:
 def _draw_variable(
     axes: Any, summary: MinMaxSummary, variable: int, alarms: Sequence[Alarm], axis: RowAxis, min_gap: float
 ) -> None:
-    """Draw one panel: points, rejected points, the estimate, and the alarms."""
     positions, limits = axis(summary.rows), value_limits(summary, variable)
     low, high = summary.minimum[variable], summary.maximum[variable]
     axes.set_ylim(*limits)

@@ -70,7 +70,7 @@ class StreamReport:
 
 @dataclass(frozen=True)
 class DetectionReport:
-    """The results of a detection run."""
+    """The results of a detection run; each alarm has its time, and its key if there are several streams."""
 
     title: str
     schema: Schema
@@ -171,6 +171,9 @@ def _draw_stream(strip: Strip, has_streams: bool, detailed: bool, legend: bool) 
     return Picture(draw(), description, caption, narrow=draw(narrow=True) if detailed else None)
 
 
+# Sentences, figures and tables
+
+
 def _make_headline(report: DetectionReport) -> str:
     changes, anomalies = report.alarm_counts
     of_streams = f" of {report.total_streams:,} streams" if report.total_streams > 1 else ""
@@ -229,8 +232,8 @@ def _make_alarm_table(report: DetectionReport) -> Table:
     columns["since row"] = [f"{alarm.onset:,}" if alarm.kind == "change" else "" for alarm in chosen]
     if any(alarm.p_value is not None for alarm in chosen):
         columns["p-value"] = ["" if alarm.p_value is None else f"{alarm.p_value:.1g}" for alarm in chosen]
-    rows, total, caption = list(zip(*columns.values(), strict=True)), sum(report.alarm_counts), ""
-    if total > len(chosen):
+    rows, caption = list(zip(*columns.values(), strict=True)), ""
+    if (total := sum(report.alarm_counts)) > len(chosen):
         caption = f"{len(chosen):,} of {total:,} alarms: the latest changes, then the largest anomalies."
     return Table(
         list(columns),
@@ -243,7 +246,6 @@ def _make_alarm_table(report: DetectionReport) -> Table:
 
 
 def _make_stream_table(streams: Sequence[StreamReport], total: int) -> Table:
-    """Return the numbers of points and alarms of each stream."""
     rows = []
     for stream in streams[:MAX_TABLE_STREAMS]:
         numbers = (stream.alarm_counts["change"], stream.alarm_counts["anomaly"], *stream.point_counts)
@@ -270,7 +272,6 @@ def _list_columns(report: DetectionReport) -> DefinitionList:
 
 
 def _make_malformed_tables(malformed: RejectLog) -> list[Table]:
-    """Return the number of malformed records by reason, and the first of them."""
     tables = [Table(["reason", "records"], [[reason, f"{n:,}"] for reason, n in malformed.counts.most_common(30)])]
     first = [[f"{record.index:,}", record.reason, record.text] for record in malformed.first]
     if first:
@@ -340,7 +341,7 @@ def _format_share(part: int, whole: int) -> str:
     return f"{100.0 * part / max(whole, 1):.2g} %" if part != whole else "100 %"
 
 
-# The pictures of many streams.
+# The streams of a fleet
 
 
 def list_streams(plan: MonitorPlan, alarms: Sequence[Alarm], late: str, source: BaseSource) -> list[StreamReport]:

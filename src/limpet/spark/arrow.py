@@ -84,6 +84,5 @@ def make_alarm_column(alarms: Sequence[Alarm], rows: Sequence[int], n: int) -> A
     records = [{name: record[name] for name in ALARM_STRUCT_FIELDS} for record in alarm_records]
     counts = np.bincount(index, minlength=n)
     offsets, kind = np.append(0, np.cumsum(counts)).astype(np.int32), alarm_type()
-    return pyarrow.ListArray.from_arrays(
-        pyarrow.array(offsets), pyarrow.array(records, kind.value_type), type=kind, mask=pyarrow.array(counts == 0)
-    )
+    parts = (pyarrow.array(offsets), pyarrow.array(records, kind.value_type))
+    return pyarrow.ListArray.from_arrays(*parts, type=kind, mask=pyarrow.array(counts == 0))

@@ -145,7 +145,6 @@ class PartitionState:
             self.fleet.drop(key)
 
     def _append_results(self, table: Any, trace: Trace, arrivals: Arrivals) -> Any:
-        """Return the table with the result columns."""
         import pyarrow
 
         skipped = {LATE_COLUMN: arrivals == LATE, DUPLICATE_COLUMN: arrivals == DUPLICATE}

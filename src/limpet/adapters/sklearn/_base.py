@@ -29,8 +29,7 @@ class RowEstimator(BaseEstimator):  # type: ignore[misc]
     """Base class of estimators of rows, with NaN for missing values."""
 
     def _validate_rows(self, X: Any, reset: bool = False) -> Vector:
-        rows: Vector = validate_data(self, X, reset=reset, **VALIDATION_OPTIONS)
-        return rows
+        return np.asarray(validate_data(self, X, reset=reset, **VALIDATION_OPTIONS))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
