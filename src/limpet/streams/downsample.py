@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,6 @@ def reduce_buckets(reduction: str, values: Array, starts: Array, axis: int = -1)
     return np.where(known < 0, np.nan, np.take_along_axis(values, known, axis))
 
 
-def _column(name: str) -> Any:
-    """Return a property: the buckets in use of a column, those of all variables or of the rows."""
-
-    def get(summary: MinMaxSummary) -> Vector:
-        buckets = summary._columns[name][:, : len(summary)]
-        return buckets if name in PER_VARIABLE_COLUMNS else buckets[0]
-
-    return property(get)
-
-
 class MinMaxSummary:
     """A stream downsampled to buckets of equally many rows, of bounded size.
 
@@ -98,25 +89,25 @@ class MinMaxSummary:
     (10000, 4, 2500, (1, 2500))
     """
 
-    minimum: Vector = _column("minimum")
+    minimum: Vector
     """(d, buckets): the smallest value that was not rejected; NaN if missing."""
-    maximum: Vector = _column("maximum")
+    maximum: Vector
     """(d, buckets): the largest value that was not rejected; NaN if missing."""
-    rejected_minimum: Vector = _column("rejected_minimum")
+    rejected_minimum: Vector
     """(d, buckets): the smallest rejected value; NaN if missing."""
-    rejected_maximum: Vector = _column("rejected_maximum")
+    rejected_maximum: Vector
     """(d, buckets): the largest rejected value; NaN if missing."""
-    estimate: Vector = _column("estimate")
+    estimate: Vector
     """(d, buckets): the last estimate; NaN if missing."""
-    score: Vector = _column("score")
+    score: Vector
     """(buckets,): the largest score; NaN if missing."""
-    change_score: Vector = _column("change_score")
+    change_score: Vector
     """(buckets,): the largest change score; NaN if missing."""
-    n_rejected: Vector = _column("n_rejected")
+    n_rejected: Vector
     """(buckets,): the number of rejected rows."""
-    n_invalid: Vector = _column("n_invalid")
+    n_invalid: Vector
     """(buckets,): the number of invalid rows."""
-    n_anomalies: Vector = _column("n_anomalies")
+    n_anomalies: Vector
     """(buckets,): the number of anomalous rows."""
 
     def __init__(self, names: tuple[str, ...], max_buckets: int = MAX_BUCKETS) -> None:
@@ -238,9 +229,8 @@ class MinMaxSummary:
         capacity = self._columns["score"].shape[1]
         if n_buckets > capacity:
             n_extra = min(self.max_buckets, max(n_buckets, 2 * capacity)) - capacity
-            self._columns = {
-                name: np.hstack([column, self._make_empty(name, n_extra)]) for name, column in self._columns.items()
-            }
+            for name, column in self._columns.items():
+                self._columns[name] = np.hstack([column, self._make_empty(name, n_extra)])
 
     def _merge_neighbors(self) -> None:
         """Merge each two buckets, the last one with an empty one if it has no neighbor."""
@@ -261,6 +251,16 @@ class MinMaxSummary:
             return
         self._times = times[starts] if self._times is None else np.concatenate([self._times, times[starts]])
         self.last_time = times[-1]
+
+
+def _get_buckets(name: str, summary: MinMaxSummary) -> Vector:
+    """Return the buckets in use of a column: those of all variables, or of the rows."""
+    buckets = summary._columns[name][:, : len(summary)]
+    return buckets if name in PER_VARIABLE_COLUMNS else buckets[0]
+
+
+for _name in REDUCTIONS:  # the class declares and documents these properties
+    setattr(MinMaxSummary, _name, property(partial(_get_buckets, _name)))
 
 
 def last_estimate(trace: Trace) -> Vector | None:
