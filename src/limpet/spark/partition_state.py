@@ -197,7 +197,7 @@ def _to_list(keys: IntKeys | StrKeys) -> list[Key]:
 def first_after_idle(streams: Integers, times: Integers, last_times: Integers, idle_timeout: int) -> Flags:
     """Return which rows follow the previous one of their stream after a timeout.
 
-    Rows are sorted by time; stream −1 is none. `last_times` are those of the streams before these rows, by row.
+    `times` increase; stream −1 is none. `last_times`: of the stream of each row, before these rows, or `NO_TIME`.
 
     >>> streams, times = np.array([0, 1, 0, 0]), np.array([10, 11, 12, 30])
     >>> first_after_idle(streams, times, np.array([9, NO_TIME, 9, 9]), 5)

@@ -62,7 +62,8 @@ class StreamInfo:
 
     def add_block(self, block: PointBlock) -> None:
         """Add points to the counts and the sparkline."""
-        self.n_points, rejected = block.first_row + len(block), block.rejected
+        rejected = block.rejected
+        self.n_points = block.first_row + len(block)
         self.n_rejected += int(np.count_nonzero(rejected))
         self.last, self.p_value = nan_to_none(block.values[-1]), nan_to_none(block.p_value[-1:])[0]
         self.last_time = to_api_time(block.times[-1])

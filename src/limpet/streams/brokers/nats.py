@@ -47,9 +47,8 @@ class NatsSource(BrokerSource):
         if self._stream is not None:
             check_same_position_field(position, "stream", self._stream, "nats stream")
         created = None if position is None else position.get("created")
-        consumer = self._connection = Consumer(
-            self._servers, self._login, self._subject, self._stream, sequence, created, self._follow
-        )
+        address = (self._servers, self._login, self._subject, self._stream)
+        consumer = self._connection = Consumer(*address, sequence, created, self._follow)
         consumer.open()
         try:
             assert consumer.stream is not None
