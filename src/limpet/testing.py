@@ -105,7 +105,7 @@ def check_batch_is_loop(make_learner: MakeLearner, stream: Stream, cuts: Sequenc
     _require(_alarm_rows(trace, "anomaly") == np.flatnonzero(starts_run).tolist(), "anomaly alarms and flags differ")
     _require(_alarm_rows(trace, "change") == np.flatnonzero(trace.change).tolist(), "change alarms and flags differ")
     assert_same_bits(np.concatenate([t.recorded[record] for t in traces]), trace.recorded[record], "recorded estimates")
-    assert_same_bits(trace.recorded[record][-1], whole._estimate(record), "last recorded estimate")
+    assert_same_bits(trace.recorded[record][-1], whole.estimate(record), "last recorded estimate")
 
 
 def check_restored_is_continued(make_learner: MakeLearner, stream: Stream, row: int) -> None:
@@ -185,7 +185,7 @@ def check_invalid_points(make_learner: MakeLearner, stream: Stream, rows: Sequen
     if not getattr(clean, "season", 0):  # with a season, time passes with invalid points as well
         assert_same_bits(trace.score[~trace.invalid], clean_trace.score, "scores beside invalid points")
         for name in dirty.model.estimates:
-            assert_same_bits(getattr(dirty, name), getattr(clean, name), f"{name} beside invalid points")
+            assert_same_bits(dirty.estimate(name), clean.estimate(name), f"{name} beside invalid points")
     assert_sound(dirty)
     for row in _rows(broken):
         loop.update(*row)
@@ -276,7 +276,7 @@ def assert_sound(learner: Learner) -> None:
     """Assert that no number is NaN or infinite, weights sum to 1, and covariances are positive definite."""
     _require(bool(np.isfinite(learner.state).all()), "the state holds NaN or infinity")
     for name in learner.model.estimates:
-        _require(bool(np.isfinite(getattr(learner, name)).all()), f"{name} holds NaN or infinity")
+        _require(bool(np.isfinite(learner.estimate(name)).all()), f"{name} holds NaN or infinity")
     if "weights" in learner.model.estimates:
         _require(bool((learner.weights > 0.0).all()), "a weight is not above 0")
         np.testing.assert_allclose(learner.weights.sum(), 1.0, rtol=1e-12)

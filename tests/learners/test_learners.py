@@ -308,14 +308,15 @@ class ExponentialWithRate(Exponential):
         return 1.0 / theta[0] if name == "rate" else super().estimate(name, theta, width)
 
 
-def test_an_estimate_of_a_custom_model_is_a_property_of_the_learner():
+def test_an_estimate_of_a_custom_model_is_read_by_name():
     learner = lp.SRA(model=ExponentialWithRate(), gamma=20.0)
     with pytest.raises(NotFittedError):
-        _ = learner.rate
+        learner.estimate("rate")
     learner.process(np.random.default_rng(0).exponential(2.0, 500))
     for copied in (learner, copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
-        assert copied.rate == 1.0 / learner.means[0, 0]
-    assert not hasattr(learner, "rates")
+        assert copied.estimate("rate") == 1.0 / learner.means[0, 0]
+    with pytest.raises(InvalidInputError, match="name: must be 'means' or 'rate', got 'rates'"):
+        learner.estimate("rates")
     assert not hasattr(learner, "coef")
     testing.check_learner(lambda: lp.SRA(model=ExponentialWithRate(), gamma=20.0), exponential_points)
 

@@ -7,12 +7,12 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from limpet._registry import Registry
-from limpet._validation import Constraint, check_params
+from limpet._validation import Constraint, Options, check_param, check_params
 from limpet.core.algorithm import OUTCOME_INVALID, OUTCOME_REJECTED
 from limpet.core.state import N_INVALID, N_REJECTED, N_SEEN, Vector
 from limpet.detection.alarm import Alarm
@@ -377,22 +377,16 @@ class Learner(Serializable):
         """Intercept of a regression."""
         return self._estimate("intercept")  # type: ignore[no-any-return]
 
-    if not TYPE_CHECKING:  # a type checker would otherwise accept every name
-
-        def __getattr__(self, name: str) -> Any:
-            """Return an estimate of a custom model, for which no property exists."""
-            attribute, model = getattr(type(self), name, None), self.__dict__.get("model")
-            if isinstance(attribute, property):
-                return attribute.__get__(self)  # raises its AttributeError again
-            if model is not None and name in model.estimates:  # None while a learner is copied
-                return self._estimate(name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+    def estimate(self, name: str) -> Any:
+        """Return an estimate by name, one of `model.estimates`: also those of a custom model without a property."""
+        check_param("name", name, Options(*self.model.estimates))
+        return self._require_engine.estimate(name)
 
     def _estimate(self, name: str) -> Any:
         if name not in self.model.estimates:
             available = ", ".join(self.model.estimates)
             raise AttributeError(f"{type(self.model).__name__} has no {name}; it has {available}")
-        return self._require_engine.estimate(name)
+        return self.estimate(name)
 
 
 def from_bytes(data: bytes) -> Learner:
