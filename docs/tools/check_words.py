@@ -5,7 +5,8 @@ Prints `file:line: word → suggestion` for each finding and exits with 1 if the
 - Python: names that are defined there (modules, functions, classes, parameters, variables, attributes), string literals
   of more than one word, docstrings, comments;
 - scripts of the pages under static: identifiers, string literals of more than one word, comments;
-- Markdown under docs and at the top of the repository. Code in backticks is not prose; examples are checked as Python.
+- Markdown under docs and at the top of the repository. Code in backticks is not prose; examples are checked as Python;
+- every line of HTML, style sheets, templates, and project files such as `pyproject.toml` and workflows.
 
 Usage: python docs/tools/check_words.py [--summary] [--kinds name,message,…] [PATH …]
 """
@@ -28,7 +29,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 CODE = ("src", "lab", "tests", "asv_benchmarks", "docs")
-PAGES = ("docs/**/*.md", "*.md")
+PAGES = ("docs/**/*.md", "*.md", "*.yml", ".*.yaml", "*.toml", "*.cff", ".github/**/*.*", "Makefile", ".ci/run")
 EXCLUDED_FOLDERS = {"vendor", "__pycache__", "node_modules"}
 EXCLUDED_FILES = {"check_words.py", "test_check_words.py"}  # which quote the words
 
@@ -384,7 +385,13 @@ def read_page(source: str) -> Iterator[Text]:
     yield Text("page", 1, prose_of(source))
 
 
+def read_lines(source: str) -> Iterator[Text]:
+    """Yield what is checked in any other file: all of it."""
+    yield Text("page", 1, prose_of(source))
+
+
 READERS = {".py": read_python, ".js": read_script, ".md": read_page}
+READERS |= dict.fromkeys((".html", ".css", ".j2", ".yml", ".yaml", ".toml", ".cff", ""), read_lines)
 
 
 # Files
@@ -398,7 +405,10 @@ def files(paths: Iterable[Path] = ()) -> list[Path]:
         file
         for path in chosen
         for file in (path.rglob("*") if path.is_dir() else [path])
-        if file.suffix in READERS and file.name not in EXCLUDED_FILES and not EXCLUDED_FOLDERS & set(file.parts)
+        if file.suffix in READERS
+        and file.is_file()
+        and file.name not in EXCLUDED_FILES
+        and not EXCLUDED_FOLDERS & set(file.parts)
     }
     return sorted(listed)
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -170,7 +171,9 @@ def test_an_interrupt_prints_how_to_continue(tmp_path):
     """The real command, interrupted as from the keyboard once its first result exists."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "limpet", "reproduce", "--trials", "3", "--out", str(out)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+    # Without `preexec_fn` the command would ignore the signal wherever the tests run in the background of a script.
+    restore_interrupt = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=restore_interrupt) as running:
         part = parts_folder(out, Plan(trials=3)) / "illustration.json"
         deadline = time.monotonic() + 120.0
         while not part.exists() and time.monotonic() < deadline:

@@ -146,6 +146,11 @@ def test_scripts(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["page.css", "page.html", "report.html.j2", "project.toml", "site.yml", "Makefile"])
+def test_other_files_are_prose(tmp_path, name):
+    assert found_in(tmp_path, "/* first\nnobody is told */\n", name) == [(2, "nobody", "page"), (2, "told", "page")]
+
+
 def test_names_of_modules_and_packages(tmp_path):
     assert found_in(tmp_path, "", "telling.py") == [(1, "telling", "name")]
     assert found_in(tmp_path, "", "learnt.js") == [(1, "learnt", "name")]
@@ -160,7 +165,7 @@ def test_names_are_split_into_words():
 
 
 def test_third_party_files_and_these_tests_are_not_checked(tmp_path):
-    for name in ("vendor/told.js", "test_check_words.py", "page.css", "a/ok.py"):
+    for name in ("vendor/told.js", "test_check_words.py", "page.svg", "a/ok.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("told = 1")
     assert [file.name for file in files([tmp_path])] == ["ok.py"]

@@ -33,7 +33,7 @@ export function showError(error) {
 }
 
 const LOGO =
-  '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M12 2c-4 4 4 7 0 11M12 13c-1 3-4 3-6 8M12 13c0 3-1 5-1 8M12 13c1 3 2 4 3 8M12 13c2 2 5 3 7 7"/></svg>';
+  '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d="M3 16C5 10 8 5 11 4c4 1 8 6 10 12zM11 4 8 16M11 4l4 12M2 21c2-1.6 3.3-1.6 5 0s3.3 1.6 5 0 3.3-1.6 5 0 3 1.6 5 0"/></svg>';
 
 /** Add the header of the page; `current` is "monitor", "explorer" or "api". Returns the element for actions. */
 export function createHeader(current) {
