@@ -15,7 +15,7 @@ trace = lp.Detector().process(stream, record="means")
 
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 rows = np.arange(1500)
-axes.plot(rows[~trace.rejected], stream[~trace.rejected], ".", color="0.6", markersize=3, label="learnt")
+axes.plot(rows[~trace.rejected], stream[~trace.rejected], ".", color="0.6", markersize=3, label="accepted")
 axes.plot(rows[trace.rejected], stream[trace.rejected], "x", color="tab:orange", label="rejected")
 axes.plot(trace.means[:, 0, 0], color="tab:blue", linewidth=2, label="estimate")
 for alarm in trace.alarms:

@@ -1,4 +1,4 @@
-"""The paper's stream: two means move apart, and `Detector(n_components=2)` follows them."""
+"""The paper's gradual stream: the means of two components drift apart, and `SRA(n_components=2)` follows them."""
 
 import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-"""Of a calm stream a share p has a p-value below p, for p up to one half. What stands out is far below."""
+"""p-values of a stable stream are uniform up to 0.5; outliers are far below."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""A regression whose targets are now and then nonsense: least squares bends, SRA does not, and it follows the slope."""
+"""Regression with 5 % corrupted targets, which disturb least squares; SRA rejects them and follows the new slope."""
 
 import matplotlib.pyplot as plt
 import numpy as np

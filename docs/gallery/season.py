@@ -1,4 +1,4 @@
-"""A season of 288 rows without and with `season`: two false alarms, or the odd value at night and the late shift."""
+"""Without `season` two false alarms; with `season=288` the anomalous value and the level shift are detected."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Two variables that go together until they do not: with gaps, spikes, and a valve that begins to stick."""
+"""Two correlated variables with gaps and spikes; from row 1700 on the valve sticks and their relation changes."""
 
 import matplotlib.pyplot as plt
 import numpy as np

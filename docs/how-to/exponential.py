@@ -6,8 +6,7 @@ from functools import cache
 import numpy as np
 
 import limpet as lp
-from limpet._jit.math import log
-from limpet.core import Layout, ModelKernels, full_norm, gradient_step, identity_estimate, kernel
+from limpet.core import Layout, ModelKernels, full_norm, gradient_step, identity_estimate, kernel, log
 
 SMALLEST = 1e-300  # a mean of zero has no logarithm
 

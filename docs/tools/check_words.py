@@ -452,7 +452,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     kinds = options.kinds.split(",")
     if unknown := set(kinds) - set(KINDS):
-        parser.error(f"--kinds: expected some of {', '.join(KINDS)}, got {', '.join(sorted(unknown))}")
+        parser.error(f"--kinds: must be some of {', '.join(KINDS)}, got {', '.join(sorted(unknown))}")
     findings = [
         finding
         for file in files(path.resolve() for path in options.paths)

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parents[1] / "gallery"
 # In the order of the page: name and title of each script.
 TITLES = {
     "level-shift": "A level that shifts",
-    "lock-out": "Lock-out and rescue",
+    "lock-out": "Lock-out and re-initialization",
     "season": "A season",
     "sensor": "A machine with gaps and spikes",
     "fleet": "A fleet",

@@ -11,9 +11,9 @@ from pathlib import Path
 from page_tools import NOT_MEASURED, ROOT, Figures, load, number, put, table, take
 
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench.compact_memory import KINDS, MEMORIES, STREAMS, bytes_of
-from limpet_lab.bench.detection_delay import AFTER
-from limpet_lab.bench.false_alarm_rate import FAMILIES, RATES, SHARES, UNPROMISED
+from limpet_lab.bench.compact_memory import CHANGE_KINDS, MEMORIES, STREAM_FAMILIES, compute_state_bytes
+from limpet_lab.bench.detection_delay import ROWS_AFTER_CHANGE
+from limpet_lab.bench.false_alarm_rate import FAMILIES, FALSE_ALARM_RATES, OUTLIER_SHARES, FAMILIES_OUTSIDE_PROMISE
 
 GUIDE = ROOT / "docs" / "guide"
 BENCHMARKS = ("false_alarm_rate", "detection_delay", "robustness", "real_streams", "auto_latency", "compact_memory")
@@ -32,7 +32,7 @@ def missed(figures: Iterable[Figure]) -> list[Figure]:
 def promised_rates(figures: Figures, kind: str, early: bool = False) -> str:
     """Return observed over promised rates of one kind of alarm; three shares of outliers in a cell."""
     when = ", rows 200–2000" if early else ""
-    rates = [far for far in RATES if far > 1e-5 or not early]
+    rates = [far for far in FALSE_ALARM_RATES if far > 1e-5 or not early]
     rows = [
         [
             name,
@@ -40,7 +40,7 @@ def promised_rates(figures: Figures, kind: str, early: bool = False) -> str:
             *(
                 " / ".join(
                     number(figures, f"{kind}, {name}, d={d}, {share:.0%} outliers, far {far:g}{when}")
-                    for share in SHARES
+                    for share in OUTLIER_SHARES
                 )
                 for far in rates
             ),
@@ -69,8 +69,8 @@ def verdict(figures: Figures) -> str:
 def not_promised(figures: Figures) -> str:
     """Return rates outside the promise: by default, without threshold inflation, with the right setting; anomalies."""
     rows = []
-    for name in UNPROMISED:
-        for far in RATES[:2]:
+    for name in FAMILIES_OUTSIDE_PROMISE:
+        for far in FALSE_ALARM_RATES[:2]:
             start = f"not promised: change, {name}, far {far:g}"
             settings = [name.removeprefix(f"{start}, with ") for name in figures if name.startswith(f"{start}, with ")]
             words = f"{number(figures, f'{start}, with {settings[0]}')} (`{settings[0]}`)" if settings else ""
@@ -98,7 +98,7 @@ def delay_table(figures: Figures, share: float) -> str:
     kinds = list(dict.fromkeys(kind for row in delays.values() for kind in row))
 
     def cell(row: dict[str, float], kind: str) -> str:
-        return "–" if kind not in row else "none" if row[kind] >= AFTER else f"{row[kind]:g}"
+        return "–" if kind not in row else "none" if row[kind] >= ROWS_AFTER_CHANGE else f"{row[kind]:g}"
 
     rows = [
         ["**limpet**" if name == OURS else name, *(cell(row, kind) for kind in kinds)] for name, row in delays.items()
@@ -117,21 +117,21 @@ def burst_table(figures: Figures) -> str:
 
 
 def recovery(figures: Figures) -> str:
-    """Return the share of runs that recovered the truth: in all, with hindsight, and in the worst group."""
+    """Return the share of runs that recovered the truth: in all, by the oracle, and in the lowest group."""
     rows = []
     for name, figure in figures.items():
         title, _, runs = name.partition(": of ")
         if runs and figure.unit == "%":
-            hindsight = f"{title}: with hindsight"
+            oracle = f"{title}: oracle"
             groups = {
                 other.removeprefix(f"{title}: "): each.value
                 for other, each in figures.items()
-                if other.startswith(f"{title}: ") and other not in (name, hindsight)
+                if other.startswith(f"{title}: ") and other not in (name, oracle)
             }
-            worst = min(groups, key=lambda group: groups[group]) if groups else ""
-            worst_cell = f"{groups[worst]:.1f} % ({worst})" if groups else "–"
-            rows.append([title, runs, f"{figure.value:.1f} %", f"{number(figures, hindsight, 1)} %", worst_cell])
-    return table(["what happened", "runs", "found again", "with hindsight", "worst group"], rows)
+            lowest = min(groups, key=lambda group: groups[group]) if groups else ""
+            lowest_cell = f"{groups[lowest]:.1f} % ({lowest})" if groups else "–"
+            rows.append([title, runs, f"{figure.value:.1f} %", f"{number(figures, oracle, 1)} %", lowest_cell])
+    return table(["change", "runs", "recovered", "oracle", "lowest group"], rows)
 
 
 def bursts(figures: Figures) -> str:
@@ -170,7 +170,7 @@ def cost(figures: Figures) -> str:
     rows = []
     for K in (1, 2):
         for d in (1, 3, 8):
-            size = bytes_of("full", K, d)
+            size = compute_state_bytes("full", K, d)
             times = [number(figures, f"{how}, K={K}, d={d}", 0) for how in ("process", "score", "update")]
             rows.append([f"K = {K}, d = {d}", *times, f"{size:,}"])
     adwin = f"\nRiver’s `ADWIN.update` in the same run: {number(figures, 'ADWIN.update', 0)} ns per point.\n"
@@ -182,11 +182,11 @@ def memory(figures: Figures) -> str:
     """Compare compact with full memory: bytes, times, delays."""
     rows = []
     for K in (1, 2):
-        rows.append([f"bytes per stream, K = {K}", *(f"{bytes_of(each, K):,}" for each in MEMORIES)])
+        rows.append([f"bytes per stream, K = {K}", *(f"{compute_state_bytes(each, K):,}" for each in MEMORIES)])
         times = [number(figures, f"process, {each}, K={K}", 0) for each in MEMORIES]
         rows.append([f"`process`, ns per point, K = {K}", *times])
     for share in (0.0, 0.05):
-        for kind in KINDS:
+        for kind in CHANGE_KINDS:
             label = f"{kind.name}, {share:.0%} outliers"
             rows.append([f"delay, {label}", *(number(figures, f"{label}: {each}", 0) for each in MEMORIES)])
     return table(["", "full", "compact"], rows)
@@ -195,7 +195,7 @@ def memory(figures: Figures) -> str:
 def compact_rates(figures: Figures) -> str:
     """Return observed over promised rates of compact memory: clean / 5 % outliers in a cell."""
     rows = []
-    for name in STREAMS:
+    for name in STREAM_FAMILIES:
         cells = [
             " / ".join(number(figures, f"{kind}, {name}, {share:.0%} outliers, far {far:g}") for share in (0.0, 0.05))
             for kind in ("change", "anomaly")

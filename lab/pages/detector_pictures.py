@@ -9,9 +9,9 @@ import numpy as np
 import limpet as lp
 from limpet.exceptions import LimpetWarning
 from limpet.learners import Trace
-from limpet.plots.monitored import draw_monitored_stream
-from limpet_lab.bench.detection_delay import AFTER
-from limpet_lab.bench.false_alarm_rate import garch
+from limpet_lab.bench.detection_delay import ROWS_AFTER_CHANGE
+from limpet_lab.bench.false_alarm_rate import draw_garch
+from limpet_lab.plots.monitored import draw_monitored_stream
 from limpet_lab.plots.small_multiples import draw_panels
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
@@ -30,7 +30,7 @@ def process_with_deviations(y: np.ndarray, **settings: object) -> tuple[Trace, n
 
 
 def draw_shift() -> bytes:
-    """Draw outliers, a spread that doubles and a level that jumps by ten standard deviations, beside plain SRA."""
+    """Draw outliers, a spread that doubles and a level that jumps by ten standard deviations, next to plain SRA."""
     rng, rows = np.random.default_rng(21), np.arange(2400)
     y = np.where(rows < 1600, 20.0, 30.0) + np.where(rows < 800, 0.5, 1.0) * rng.standard_normal(len(rows))
     out = rng.random(len(rows)) < 0.02
@@ -57,7 +57,7 @@ def draw_season() -> bytes:
 
 def draw_clusters() -> bytes:
     """Draw a spread that comes in clusters."""
-    y = garch(np.random.default_rng(1), 5000, 1)[:, 0]
+    y = draw_garch(np.random.default_rng(1), 5000, 1)[:, 0]
     trace, deviations = process_with_deviations(y)
     return draw_monitored_stream(
         y, trace, title="lp.Detector() on GARCH(0.1, 0.85)", deviations=deviations, scores=False
@@ -76,7 +76,7 @@ def draw_delays(delays: Mapping[str, Mapping[str, Mapping[str, float]]]) -> byte
     """Draw median delays by the size of the shift; delays: title → method → kind of change → delay."""
     panels = {
         title: {
-            NAMES.get(name, name): [row[kind] if row.get(kind, AFTER) < AFTER else np.nan for kind in SHIFTS]
+            NAMES.get(name, name): [row[kind] if row.get(kind, ROWS_AFTER_CHANGE) < ROWS_AFTER_CHANGE else np.nan for kind in SHIFTS]
             for name, row in methods.items()
         }
         for title, methods in delays.items()

@@ -11,20 +11,20 @@ from page_tools import ROOT, load, put, take
 from limpet_lab.bench import DEFAULT_BENCHMARKS
 
 ROWS = [
-    ("time per point, `process`, K=2, d=1", "speed", "process, d=1, whitened: ratio"),
-    ("time per point, `process`, K=2, d=3", "speed", "process, d=3, whitened: ratio"),
-    ("time per point, `update(x)` with a float, K=2, d=1", "speed", "update(x), whitened: ratio"),
-    ("cost per point at 10⁷ points against 10⁴", "scaling", "cost at 10^7 against 10^4"),
-    ("state of a stream after its start", "scaling", "state after the start"),
+    ("SRA: time per point, `process`, K=2, d=1", "speed", "process, d=1, whitened: ratio"),
+    ("SRA: time per point, `process`, K=2, d=3", "speed", "process, d=3, whitened: ratio"),
+    ("SRA: time per point, `update(x)` with a float, K=2, d=1", "speed", "update(x), whitened: ratio"),
+    ("SRA: cost per point at 10⁷ points against 10⁴", "scaling", "cost at 10^7 against 10^4"),
+    ("SRA: state of a stream after its start", "scaling", "state after the start"),
     ("`import limpet; limpet.SRA` on top of numpy and numba", "startup", "import limpet; limpet.SRA adds"),
     ("`limpet --help`", "startup", "limpet --help"),
     (
-        "very first call on a new machine, compiling a learner with settings",
+        "SRA: very first call on a new machine, which compiles",
         "startup",
         "very first call on a new machine",
     ),
-    ("first call of a second process", "startup", "first call of a second process"),
-    ("mean squared error before an abrupt change (paper: .009)", "accuracy", "SRA, 1-D abrupt: S_bc"),
+    ("SRA: first call of a second process", "startup", "first call of a second process"),
+    ("SRA: mean squared error before an abrupt change (paper: .009)", "accuracy", "SRA, 1-D abrupt: S_bc"),
     ("… after it (paper: .010)", "accuracy", "SRA, 1-D abrupt: S_ac"),
     ("… the same without a threshold, before", "accuracy", "SEM, 1-D abrupt: S_bc"),
     ("… and after", "accuracy", "SEM, 1-D abrupt: S_ac"),

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from page_tools import ROOT, Figures, load, put, table, take
 
-from limpet_lab.bench.regression import KINDS, ROWS, SEEDS
-from limpet_lab.bench.regression.methods import PATIENT
-from limpet_lab.bench.regression.runs import BURSTS, JUMPERS, JUMPS, LINEAR, LOGISTIC
+from limpet_lab.bench.regression import STREAM_KINDS, ROWS, SEEDS
+from limpet_lab.bench.regression.methods import PATIENT_SRA
+from limpet_lab.bench.regression.runs import BURST_KINDS, JUMP_METHODS, JUMP_KINDS, LINEAR, LOGISTIC
 
 PAGE = ROOT / "docs" / "guide" / "robust-regression.md"
 TARGETS = {LINEAR: "numbers", LOGISTIC: "labels"}
 UNQUOTED = r", (gradual|any labels|clean), .*: (settled|right|right after|.*, std)$"
-IN_BURSTS = ("SRA", PATIENT, "river, Huber", "river, Cauchy")  # small steps have not settled in so few rows
+IN_BURSTS = ("SRA", PATIENT_SRA, "river, Huber", "river, Cauchy")  # small steps have not settled in so few rows
 
 
 def value(figures: Figures, name: str) -> float:
@@ -36,9 +36,9 @@ def short(number: float) -> str:
 
 def entries(figures: Figures, family: str) -> list[str]:
     """Return the methods in the order of measurement, without the patient SRA, which has its own tables."""
-    start, end = f"{family}, {KINDS[family][0].name}, ", ": before"
+    start, end = f"{family}, {STREAM_KINDS[family][0].name}, ", ": before"
     names = [name for name in figures if name.startswith(start) and name.endswith(end) and " over " not in name]
-    return [name.removeprefix(start).removesuffix(end) for name in names if PATIENT not in name]
+    return [name.removeprefix(start).removesuffix(end) for name in names if PATIENT_SRA not in name]
 
 
 def bold(name: str) -> str:
@@ -98,20 +98,20 @@ def labels(figures: Figures) -> str:
 def jumps(figures: Figures) -> str:
     """Return the share of streams in which the truth was recovered, and after how many rows."""
     rows = []
-    for kind in JUMPS:
+    for kind in JUMP_KINDS:
         cells = []
-        for name in JUMPERS:
+        for name in JUMP_METHODS:
             start = f"jump, {kind.name}, {name}"
             recovered = value(figures, f"{start}: found again")
             cells.append(f"{recovered:.0f} %, {until(value(figures, f'{start}: rows'))}" if recovered else "never")
         rows.append([kind.name, *cells])
-    return table(["change", *map(bold, JUMPERS)], rows)
+    return table(["change", *map(bold, JUMP_METHODS)], rows)
 
 
 def bursts(figures: Figures) -> str:
     """Return the error over the rows from the start of a burst."""
     rows = []
-    for kind in BURSTS:
+    for kind in BURST_KINDS:
         names = [f"burst, {kind.name}, {name}: error" for name in IN_BURSTS]
         rows.append([kind.name, *(mean_and_spread(figures, name) for name in names)])
     return table(["burst", *map(bold, IN_BURSTS)], rows)
@@ -120,9 +120,9 @@ def bursts(figures: Figures) -> str:
 def patient(figures: Figures) -> str:
     """Return in how many streams of the first two tables patience makes a difference."""
     lines = []
-    for family, kinds in KINDS.items():
+    for family, kinds in STREAM_KINDS.items():
         for end, setting in (("", "tuned"), (", defaults", "with the defaults")):
-            names = [f"{family}, {kind.name}, {PATIENT}{end}: not as without" for kind in kinds]
+            names = [f"{family}, {kind.name}, {PATIENT_SRA}{end}: not as without" for kind in kinds]
             differ = sum(value(figures, name) for name in names)
             lines.append(
                 f"- {family}, {setting}: another error than without in {differ:.0f} of "
@@ -134,7 +134,7 @@ def patient(figures: Figures) -> str:
 def settings(figures: Figures) -> str:
     """Return the setting chosen for each method, and the time per row."""
     rows = []
-    for family in KINDS:
+    for family in STREAM_KINDS:
         for name in entries(figures, family):
             chosen = {
                 label.partition(": ")[2]: figure.value
@@ -152,7 +152,7 @@ def settings(figures: Figures) -> str:
 def ahead(figures: Figures) -> str:
     """Return the error of each other tuned method over that of SRA, on the first kind of stream."""
     rows = []
-    for family, kinds in KINDS.items():
+    for family, kinds in STREAM_KINDS.items():
         start = f"{family}, {kinds[0].name}, "
         for name in entries(figures, family):
             if not name.startswith("SRA") and not name.endswith("defaults"):
@@ -169,7 +169,7 @@ def ahead(figures: Figures) -> str:
 
 def tuned(figures: Figures) -> dict[str, dict[str, tuple[float, float]]]:
     """Return family → method → the chosen setting."""
-    settings_by_family: dict[str, dict[str, list[float]]] = {family: {} for family in KINDS}
+    settings_by_family: dict[str, dict[str, list[float]]] = {family: {} for family in STREAM_KINDS}
     for name, figure in figures.items():
         head, chosen, _ = name.partition(", tuned: ")
         family, _, method = head.partition(", ")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from limpet.exceptions import LimpetWarning
-from limpet_lab.bench.regression import KINDS, ROWS
-from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, errors, follower, pairs_of
+from limpet_lab.bench.regression import STREAM_KINDS, ROWS
+from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, compute_errors, make_follower, make_pairs
 from limpet_lab.plots.running_errors import Column, draw_running_errors
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "robust-regression.png"
@@ -35,13 +35,13 @@ Tuned = Mapping[str, Mapping[str, tuple[float, float]]]
 
 def column(family: str, tuned: Mapping[str, tuple[float, float]]) -> Column:
     """Return the mean error of each method over the seeds, row by row, and the first stream."""
-    streams = [pairs_of(Run(family, KINDS[family][0], "", None, seed, ROWS)) for seed in SEEDS]
+    streams = [make_pairs(Run(family, STREAM_KINDS[family][0], "", None, seed, ROWS)) for seed in SEEDS]
     lines = {}
     for name in SHOWN[family]:
         method = name.removesuffix(", defaults")
         setting = tuned[method] if method == name else None
-        follow = follower(Run(family, KINDS[family][0], method, setting, 0, ROWS))
-        lines[name] = np.mean([errors(family, pairs, follow(pairs.X, pairs.y)) for pairs in streams], axis=0)
+        follow = make_follower(Run(family, STREAM_KINDS[family][0], method, setting, 0, ROWS))
+        lines[name] = np.mean([compute_errors(family, pairs, follow(pairs.X, pairs.y)) for pairs in streams], axis=0)
     first = streams[0]
     return Column(*TITLES[family], first.y - first.truth, first.corrupted, lines)
 
@@ -50,5 +50,5 @@ def draw(tuned: Tuned) -> None:
     """Draw it into docs/pictures."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
-        columns = [column(family, tuned[family]) for family in KINDS]
+        columns = [column(family, tuned[family]) for family in STREAM_KINDS]
     PICTURE.write_bytes(draw_running_errors(columns, change_points=[ROWS // 2]))

@@ -17,12 +17,12 @@ from limpet_lab.paper._compare import (
     CELL_HEADING,
     auto_cell_row,
     auto_tally,
+    baselines_ahead,
     cell_row,
     describe_auto,
     describe_comparison,
     format_cell,
     remark,
-    rivals_ahead,
 )
 from limpet_lab.paper._results import part_path, parts_folder
 from limpet_lab.paper.config import TRIALS, Plan
@@ -86,7 +86,7 @@ def overview(results: dict) -> str:
 
 
 def untuned(results: dict) -> str:
-    """Return every cell of Detector, beside the paper's SRA and ours; and the tally."""
+    """Return every cell of Detector, compared with the paper's SRA and ours; and the tally."""
     records = results["auto_against_paper"]
     lines = [f"| Detector’s cell | verdict | {' | '.join(AUTO_HEADING)} |", "|---|---|" + "---:|" * len(AUTO_HEADING)]
     lines += [
@@ -97,14 +97,14 @@ def untuned(results: dict) -> str:
 
 
 def table(results: dict, key: str) -> str:
-    """Return one of our tables, and describe how it compares with the paper's and with the rivals."""
+    """Return one of our tables, and describe how it compares with the paper's and with the baselines."""
     cells = {name: row for name, row in results[key].items() if name != "metrics"}
     metrics = results[key]["metrics"]
     lines = ["| | " + " | ".join(metrics) + " |", "|---|" + "---:|" * len(metrics)]
     lines += [f"| {name} | " + " | ".join(map(format_cell, row)) + " |" for name, row in cells.items()]
     records = [record for record in results["against_paper"] if record["table"] == key]
     auto = describe_auto(metrics, cells, [record for record in results["auto_against_paper"] if record["table"] == key])
-    return "\n".join(lines) + f"\n\n{describe_comparison(records)}\n{auto}\n{rivals_ahead(metrics, cells)}\n"
+    return "\n".join(lines) + f"\n\n{describe_comparison(records)}\n{auto}\n{baselines_ahead(metrics, cells)}\n"
 
 
 def errors(results: dict) -> str:

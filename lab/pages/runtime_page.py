@@ -9,7 +9,7 @@ from pathlib import Path
 
 from page_tools import NOT_MEASURED, ROOT, Figures, load, machine_of, put, table, take
 
-from limpet_lab.bench.runtime import NUMPY
+from limpet_lab.bench.runtime import NUMPY_LABEL
 from limpet_lab.plots.scaling import draw_growth
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -62,13 +62,13 @@ def times(figures: Figures, names: list[str]) -> str:
         for name in names
         if name in kinds(figures)
     ]
-    fleets = [rate(figures, f"{NUMPY}: fleet of {size}") for size in SIZES]
+    fleets = [rate(figures, f"{NUMPY_LABEL}: fleet of {size}") for size in SIZES]
     rows.append([with_spaces(EM), cell(figures, f"{EM}: one stream"), "–", *fleets, "–"])
     return table(HEADING, rows)
 
 
-def rivals(figures: Figures) -> str:
-    """Return the times of rivals: one stream, and a dict of many."""
+def baselines(figures: Figures) -> str:
+    """Return the times of baselines: one stream, and a dict of many."""
     rows = []
     for name in (each.removesuffix(": one stream") for each in figures if each.endswith(": one stream")):
         start = f"{name}: a dict of "
@@ -91,11 +91,11 @@ def goals(figures: Figures) -> str:
 
 ABOVE = """\
 `limpet bench fleet runtime` measures all of this in one run, best of several alternating rounds: nanoseconds per point
-and, for fleets, in brackets, million points per second. Streams have started and are calm. A tick gives each stream of
-a fleet one point; its keys are those of the tick before. `update(x)` and `process` use one core, a fleet {cores}.
+and, for fleets, in brackets, million points per second. Streams are initialized and stable. Each fleet call has one
+point per stream, with the keys of the previous call. `update(x)` and `process` use one core, a fleet {cores}.
 """
 BETWEEN = """\
-Other libraries in the same run: one stream, and a dict with one detector per stream. River's and PySAD's have their
+Baselines in the same run: one stream, and a dict with one detector per stream. River's and PySAD's have their
 default settings; those that return scores score a point before they learn it. The row with numpy above is online EM
 over all streams at once, the fastest that numpy allows.
 """
@@ -117,11 +117,11 @@ def whole(runtime: Figures, fleet: Figures) -> str:
     if not runtime and not fleet:
         return NOT_MEASURED
     above = ABOVE.replace("{cores}", machine_of("runtime")["cores"])
-    return "\n".join([above, times(runtime, kinds(runtime)), BETWEEN, rivals(runtime), BELOW, goals(fleet)])
+    return "\n".join([above, times(runtime, kinds(runtime)), BETWEEN, baselines(runtime), BELOW, goals(fleet)])
 
 
 def short(runtime: Figures, fleet: Figures) -> str:
-    """Return what the README shows: some lines, with a dict of rivals in the column of the fleet of that size."""
+    """Return what the README shows: some lines, with a dict of baselines in the column of the fleet of that size."""
     if not runtime:
         return NOT_MEASURED
     text = times(runtime, list(SHORT))

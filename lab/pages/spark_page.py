@@ -11,8 +11,8 @@ from pathlib import Path
 from page_tools import ROOT, Figures, figure_table, load, put, table, take
 from spark_reach import reach
 
-from limpet_lab.bench._measurement import power_of_ten
-from limpet_lab.bench.spark import ALL_BUCKETS, GOAL_KEYS, KEYS, PLAIN, RATIO, SPEED, called
+from limpet_lab.bench._measurement import format_power_of_ten
+from limpet_lab.bench.spark import BUCKET_COUNTS, N_GOAL_KEYS, KEY_COUNTS, PLAIN_MODEL, RATIO_LABEL, SPEED_LABEL, format_case
 
 PAGE = ROOT / "docs" / "guide" / "spark.md"
 NAMES = ("spark", "spark_crash")
@@ -22,7 +22,7 @@ POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def page_with_figures(text: str) -> str:
     """Insert the tables into the text of the page."""
     figures = load("spark")
-    grid = {called(PLAIN, keys, buckets) for keys in KEYS for buckets in ALL_BUCKETS} - {called(PLAIN, GOAL_KEYS)}
+    grid = {format_case(PLAIN_MODEL, keys, buckets) for keys in KEY_COUNTS for buckets in BUCKET_COUNTS} - {format_case(PLAIN_MODEL, N_GOAL_KEYS)}
     listed = [figure for name in NAMES for figure in load(name).values() if figure.name.partition(": ")[0] not in grid]
     text = put(text, "figures", in_print(figure_table(listed)))
     text = put(text, "keys and buckets", in_print(keys_and_buckets(figures)))
@@ -31,13 +31,13 @@ def page_with_figures(text: str) -> str:
 
 def keys_and_buckets(figures: Figures) -> str:
     """Return rows per second, and over those of a pass-through, by keys and buckets."""
-    rows = [[power_of_ten(keys), *(cell(figures, keys, buckets) for buckets in ALL_BUCKETS)] for keys in KEYS]
-    return table(["keys", *(f"{buckets} buckets" for buckets in ALL_BUCKETS)], rows)
+    rows = [[format_power_of_ten(keys), *(cell(figures, keys, buckets) for buckets in BUCKET_COUNTS)] for keys in KEY_COUNTS]
+    return table(["keys", *(f"{buckets} buckets" for buckets in BUCKET_COUNTS)], rows)
 
 
 def cell(figures: Figures, keys: int, buckets: int) -> str:
     """Return the cell of one number of keys and one of buckets."""
-    speed, ratio = (figures.get(f"{called(PLAIN, keys, buckets)}: {what}") for what in (SPEED, RATIO))
+    speed, ratio = (figures.get(f"{format_case(PLAIN_MODEL, keys, buckets)}: {what}") for what in (SPEED_LABEL, RATIO_LABEL))
     return f"{speed.value / 1e3:.0f} thousand, {ratio.value:.2f} ×" if speed and ratio else "–"
 
 

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 
 from page_tools import NOT_MEASURED, Figures, table
 
-from limpet_lab.bench._measurement import power_of_ten
+from limpet_lab.bench._measurement import format_power_of_ten
 from limpet_lab.bench.spark import (
-    COMPACT,
-    CORES,
-    DETECTOR,
-    FULL_BATCH,
-    GOAL_KEYS,
-    HELD,
-    PLAIN,
-    ROWS,
-    SHUFFLED,
-    TENTH_BATCH,
-    WRITTEN,
-    called,
+    COMPACT_MODEL,
+    N_CORES,
+    DETECTOR_MODEL,
+    FULL_BATCH_LABEL,
+    N_GOAL_KEYS,
+    STATE_BYTES_LABEL,
+    PLAIN_MODEL,
+    BATCH_ROWS,
+    SHUFFLED_BYTES_LABEL,
+    TENTH_BATCH_LABEL,
+    WRITTEN_BYTES_LABEL,
+    format_case,
 )
 
 POINTS, DAY = 10**9, 86_400  # a day: points, seconds
@@ -51,12 +51,12 @@ class Measured:
     @property
     def seconds_per_row(self) -> float:
         """Return the seconds of a core for a row."""
-        return self.cores * (self.long - self.short) / (ROWS - ROWS // 10)
+        return self.cores * (self.long - self.short) / (BATCH_ROWS - BATCH_ROWS // 10)
 
     @property
     def seconds_per_key(self) -> float:
         """Return the seconds of a core for the state of a key in a micro-batch, fixed costs included."""
-        return (self.cores * self.long - ROWS * self.seconds_per_row) / GOAL_KEYS
+        return (self.cores * self.long - BATCH_ROWS * self.seconds_per_row) / N_GOAL_KEYS
 
     def core_seconds(self, keys: int, interval: int) -> float:
         """Return the seconds of a core for a day."""
@@ -66,20 +66,20 @@ class Measured:
 def reach(figures: Figures) -> str:
     """Return the section in Markdown."""
     names = {
-        model: [f"{called(model, GOAL_KEYS)}: {what}" for what in (FULL_BATCH, TENTH_BATCH, WRITTEN, HELD, SHUFFLED)]
-        for model in (PLAIN, COMPACT, DETECTOR)
+        model: [f"{format_case(model, N_GOAL_KEYS)}: {what}" for what in (FULL_BATCH_LABEL, TENTH_BATCH_LABEL, WRITTEN_BYTES_LABEL, STATE_BYTES_LABEL, SHUFFLED_BYTES_LABEL)]
+        for model in (PLAIN_MODEL, COMPACT_MODEL, DETECTOR_MODEL)
     }
     if any(name not in figures for group in names.values() for name in group):
         return NOT_MEASURED
-    models = {model: Measured(*(figures[name].value for name in group), CORES) for model, group in names.items()}
+    models = {model: Measured(*(figures[name].value for name in group), N_CORES) for model, group in names.items()}
     if any(not model.long > model.short > model.long / 10 for model in models.values()):
         return NOISY
-    return "\n".join([assumed(), worked_example(models[PLAIN]), costs(models), cores_table(models), *states(models)])
+    return "\n".join([assumed(), worked_example(models[PLAIN_MODEL]), costs(models), cores_table(models), *states(models)])
 
 
 def assumed() -> str:
     """Return the assumptions."""
-    billion, (often, seldom) = power_of_ten(POINTS), INTERVALS
+    billion, (often, seldom) = format_power_of_ten(POINTS), INTERVALS
     return f"""Assumptions, to be replaced by your own figures:
 
 - {billion} points per day, evenly: {billion} / {DAY:,} s = {POINTS / DAY:,.0f} rows per second;
@@ -96,7 +96,7 @@ The rest is arithmetic on the figures above, to two digits.
 
 def worked_example(model: Measured) -> str:
     """Return the arithmetic of one model in full."""
-    few, keys, interval, cores = ROWS // 10, KEYS[0], INTERVALS[0], model.cores
+    few, keys, interval, cores = BATCH_ROWS // 10, KEYS[0], INTERVALS[0], model.cores
     long, short, row, key = (
         two_digits(number)
         for number in (model.long, model.short, model.seconds_per_row * 1e6, model.seconds_per_key * 1e6)
@@ -110,10 +110,10 @@ def worked_example(model: Measured) -> str:
     hours, dollars = two_digits(seconds / 3600), two_digits(seconds / 3600 * PRICE)
     all_day, more = two_digits(seconds / DAY), two_digits(HEADROOM * seconds / DAY)
     return f"""A micro-batch takes time for its rows, and time for its states, all of which are read and written.
-`{PLAIN}` on {power_of_ten(GOAL_KEYS)} keys took {long} s for {ROWS:,} rows and {short} s for {few:,}, on {cores} cores:
+`{PLAIN_MODEL}` on {format_power_of_ten(N_GOAL_KEYS)} keys took {long} s for {BATCH_ROWS:,} rows and {short} s for {few:,}, on {cores} cores:
 
-- a row takes {cores} × ({long} s − {short} s) / {ROWS - few:,} = {row} µs of a core;
-- a key takes, in each micro-batch, ({cores} × {long} s − {ROWS:,} × {row} µs) / {GOAL_KEYS:,} = {key} µs of a core;
+- a row takes {cores} × ({long} s − {short} s) / {BATCH_ROWS - few:,} = {row} µs of a core;
+- a key takes, in each micro-batch, ({cores} × {long} s − {BATCH_ROWS:,} × {row} µs) / {N_GOAL_KEYS:,} = {key} µs of a core;
   this includes the fixed cost of a micro-batch, so that it is too large rather than too small for more keys;
 - a day takes {POINTS:,} × {row} µs = {rows_take} s for the rows, and for the states, with a micro-batch every
   {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. In all {two_digits(seconds)} s of a core:
@@ -129,7 +129,7 @@ def costs(models: dict[str, Measured]) -> str:
             two_digits(model.seconds_per_row * 1e6),
             two_digits(model.seconds_per_key * 1e6),
             two_digits(1 / model.seconds_per_row),
-            two_digits(ROWS / model.long / model.cores),
+            two_digits(BATCH_ROWS / model.long / model.cores),
         ]
         for name, model in models.items()
     ]
@@ -152,12 +152,12 @@ def cores_table(models: dict[str, Measured]) -> str:
             for interval in INTERVALS:
                 hours = model.core_seconds(keys, interval) / 3600
                 cells += [two_digits(HEADROOM * hours / 24), two_digits(hours), two_digits(hours * PRICE)]
-            rows.append([f"`{name}`", power_of_ten(keys), *cells])
+            rows.append([f"`{name}`", format_power_of_ten(keys), *cells])
     heading = ["model", "keys"]
     for interval in INTERVALS:
         heading += [f"cores, every {interval} s", "core-hours", "dollars"]
     return (
-        f"For {power_of_ten(POINTS)} points, cores with headroom {HEADROOM}, core-hours and dollars without:\n\n"
+        f"For {format_power_of_ten(POINTS)} points, cores with headroom {HEADROOM}, core-hours and dollars without:\n\n"
         + table(heading, rows, words=2)
     )
 
@@ -172,7 +172,7 @@ def states(models: dict[str, Measured]) -> list[str]:
             rows.append(
                 [
                     f"`{name}`",
-                    power_of_ten(keys),
+                    format_power_of_ten(keys),
                     format_bytes(COPIES * keys * model.held),
                     f"{math.ceil(COPIES * keys * model.held / EXECUTOR)}",
                     format_bytes(written),

@@ -11,7 +11,7 @@ from rich.console import Console
 from helpers.commands import here, limpet
 from helpers.scripts import ROOT, script_of
 from limpet_lab.bench import BENCHMARKS, DEFAULT_BENCHMARKS, speed
-from limpet_lab.bench._measurement import Figure, lines
+from limpet_lab.bench._measurement import Figure, format_lines
 from limpet_lab.bench.runner import run_benchmarks
 
 
@@ -127,7 +127,7 @@ def test_a_quick_run_has_no_goals(monkeypatch, tmp_path):
 @pytest.mark.parametrize("goals", [True, False])
 def test_no_line_is_broken_on_a_narrow_screen(name, goals):
     figures = script_of("page_tools").load(name).values()
-    printed = list(lines([figure if goals else figure.without_goal() for figure in figures], 80))
+    printed = list(format_lines([figure if goals else figure.without_goal() for figure in figures], 80))
     assert max(map(len, printed)) <= 80
     text = "\n".join(printed)
     for figure in figures:

@@ -6,9 +6,9 @@ from limpet_lab.paper._compare import (
     REACHED,
     SHORT,
     auto_verdicts,
+    baselines_ahead,
     compare_cells,
     describe_auto,
-    rivals_ahead,
     tally,
     verdict,
 )
@@ -27,15 +27,15 @@ def test_verdicts():
     assert verdict(0.0103, [0.01, 0.001], largest=False) == REACHED
 
 
-def test_rivals_ahead_are_named_and_dummies_are_not():
+def test_baselines_ahead_are_named_and_dummies_are_not():
     table = {"SRA": [[0.5, 0.0]], "sEM": [[0.6, 0.0]], "KSWIN": [[0.4, 0.0]], "random": [[0.7, 0.0]]}
-    assert rivals_ahead(["Tb_20"], table) == "Ahead of SRA: sEM in Tb_20 (0.600 against 0.500)."
-    assert "KSWIN" in rivals_ahead(["S_bc"], table, largest=False)
+    assert baselines_ahead(["Tb_20"], table) == "Ahead of SRA: sEM in Tb_20 (0.600 against 0.500)."
+    assert "KSWIN" in baselines_ahead(["S_bc"], table, largest=False)
 
 
-def test_a_rival_ahead_by_less_than_the_digits_shown_is_not_ahead():
-    assert rivals_ahead(["a"], {"SRA": [[0.5, 0.0]], "sEM": [[0.5004, 0.0]]}) == "No rival is ahead of SRA."
-    assert "sEM" in rivals_ahead(["a"], {"SRA": [[0.5, 0.0]], "sEM": [[0.5006, 0.0]]})
+def test_a_baseline_ahead_by_less_than_the_digits_shown_is_not_ahead():
+    assert baselines_ahead(["a"], {"SRA": [[0.5, 0.0]], "sEM": [[0.5004, 0.0]]}) == "No baseline is ahead of SRA."
+    assert "sEM" in baselines_ahead(["a"], {"SRA": [[0.5, 0.0]], "sEM": [[0.5006, 0.0]]})
 
 
 def test_a_table_has_ours_the_papers_and_the_difference():
@@ -66,18 +66,18 @@ ROWS = {"SRA": [[0.70, 0.0], [0.6, 0.0]], "SRA-heldout": [[0.1, 0.0]] * 2, "Dete
 PAPER = {"SRA": [[0.717, 0.021], [0.702, 0.023]]}
 
 
-def test_detector_has_verdicts_of_its_own_beside_the_papers_sra_and_ours():
+def test_detector_has_verdicts_next_to_the_papers_sra_and_ours():
     first, second = auto_verdicts("auc_x", ["a", "b"], ROWS, PAPER)
     assert (first["ours"], first["tuned"], first["paper"], first["verdict"]) == (0.65, 0.7, 0.717, SHORT)
     assert (second["ours"], second["tuned"], second["paper"], second["verdict"]) == (0.8, 0.6, 0.702, REACHED)
     assert "heldout" not in first
     assert describe_auto(["a", "b"], ROWS, [first, second]) == (
         "Detector, untuned, reaches the paper’s SRA in b (0.800 against 0.702); it does not reach the paper’s SRA in a "
-        "(0.650 against 0.717). Beside our tuned SRA it is ahead in b (0.800 against 0.600); behind in a (0.650 "
+        "(0.650 against 0.717). Compared with our tuned SRA it is ahead in b (0.800 against 0.600); behind in a (0.650 "
         "against 0.700)."
     )
     assert "ahead in a (0.650 against 0.700); behind in b" in describe_auto(["a", "b"], ROWS, [], largest=False)
-    assert rivals_ahead(["a", "b"], ROWS) == "No rival is ahead of SRA."  # it is SRA, and counts as no rival
+    assert baselines_ahead(["a", "b"], ROWS) == "No baseline is ahead of SRA."  # it is SRA, and counts as no baseline
 
 
 def test_the_cells_of_the_detector_are_counted_apart(tmp_path):
@@ -85,8 +85,8 @@ def test_the_cells_of_the_detector_are_counted_apart(tmp_path):
     result.auto_verdicts = auto_verdicts("auc_x", ["0", "1"], ROWS, PAPER)
     finished = {"alpha": (result, 1.0)}
     ours, auto = how_it_compares(finished, Plan(trials=10))
-    assert ours == "SRA beside the paper’s SRA: of 2 cells 1 reached, 0 equal, 1 short."
-    assert auto == "Detector, untuned, beside the paper’s tuned SRA: of 2 cells 1 reached, 0 equal, 1 short."
+    assert ours == "SRA compared with the paper’s SRA: of 2 cells 1 reached, 0 equal, 1 short."
+    assert auto == "Detector, untuned, compared with the paper’s tuned SRA: of 2 cells 1 reached, 0 equal, 1 short."
     write_whole_report(tmp_path / "r.html", finished, {}, Plan(trials=10))
     page = (tmp_path / "r.html").read_text()
     assert auto in page

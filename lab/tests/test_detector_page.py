@@ -56,13 +56,13 @@ def test_tables_hold_the_measured_figures_only(script):
     delays = named(
         Figure("1 sd, 5% outliers: ours", 20.0, "points"),
         Figure("1 sd, 5% outliers: KSWIN", 2000.0, "points"),
-        Figure("1 sd, 5% outliers: ours over the quickest rival", 0.5, "×"),
+        Figure("1 sd, 5% outliers: ours over the quickest baseline", 0.5, "×"),
     )
     assert script.delay_table(delays, 0.05).endswith("| **limpet** | 20 |\n| KSWIN | none |\n")
     assert script.delay_table(delays, 0.0) == script.burst_table({}) == script.NOT_MEASURED
     shares = named(
         Figure("shift, K=1: of 40 runs", 99.5, "%"),
-        Figure("shift, K=1: with hindsight", 100.0, "%"),
+        Figure("shift, K=1: oracle", 100.0, "%"),
         Figure("shift, K=1: d 1", 100.0, "%"),
         Figure("shift, K=1: d 3", 99.0, "%"),
         Figure("1-D abrupt: S_tot, mean", 0.00031, "", 0.001),

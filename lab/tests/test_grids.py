@@ -19,7 +19,7 @@ SHARED = Path(__file__).parents[3] / "shared"
 def test_the_papers_numbers_are_those_handed_down():
     handed = SHARED / "paper" / "tables.json"
     if not handed.is_file():
-        pytest.skip("the paper's tables are not beside the project (../shared/paper)")
+        pytest.skip("the paper's tables are not next to the project (../shared/paper)")
     assert paper_tables() == json.loads(handed.read_text())
 
 

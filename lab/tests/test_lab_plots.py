@@ -150,7 +150,7 @@ def test_requested_parts_are_drawn():
     assert all(shows(draw_curves(curves), METHODS[name]["color"]) for name in SEVEN)
 
 
-def test_a_dropped_score_is_a_gap_and_not_a_line():
+def test_a_rejected_points_score_is_a_gap_and_not_a_line():
     # without a gap the line would lead through all the columns between
     score = np.where((np.arange(N) > 100) & (np.arange(N) < 200), np.nan, 1.0)
     png = draw_followed(Y, {"SRA": (np.full(N, np.nan), score)}, change_points=[])
@@ -212,7 +212,7 @@ def test_drawing_requires_the_extra(monkeypatch):
 
 def test_methods_have_different_styles():
     looks = {name: (style["color"], style["linestyle"], style["marker"]) for name, style in METHODS.items()}
-    del looks["abrupt"], looks["gradual"]  # kinds of stream, which never stand beside methods
+    del looks["abrupt"], looks["gradual"]  # kinds of stream, which never stand next to methods
     assert len(set(looks.values())) == len(looks)
     several = styles_of(["SRA", "SRA-heldout", "SRA-printed", "PH", "PH-river", "x", "y", "z", "w"])
     assert len({(style["color"], style["linestyle"], style["marker"]) for style in several.values()}) == 9

@@ -43,7 +43,7 @@ def learners(methods):
     return [method for method in methods if isinstance(method, Learner) and method.name != AUTO]
 
 
-def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_dropped_points_for_anomalies_only():
+def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_rejected_points_for_anomalies_only():
     assert {(m.drawn, m.anomalies) for m in learners(synthetic_methods(1))} == {(False, False)}
     assert {(m.drawn, m.anomalies) for m in learners([*well_log_methods(), *skab_methods()])} == {(True, False)}
     for name in ("SMTP", "THYROID"):
@@ -80,7 +80,7 @@ def test_no_score_looks_ahead(methods, dim, start):
                 assert np.array_equal(first[:row], second[:row], equal_nan=True), method.name
 
 
-def test_a_dropped_point_has_no_change_score_but_keeps_its_anomaly_score():
+def test_a_rejected_point_has_no_change_score_but_keeps_its_anomaly_score():
     y = np.random.default_rng(0).normal(size=(300, 1))
     y[200] = 40.0
     setting = {"n_components": 1, "gamma": 5.0, "rho": 0.01}
@@ -115,7 +115,7 @@ def test_detector_has_one_setting_and_is_neither_tuned_nor_started():
     assert np.isfinite(measure(limpet_detector(2), {"n_components": 2}, make_abrupt())).all()
 
 
-def test_rivals_start_exactly_as_sra_does():
+def test_baselines_start_exactly_as_sra_does():
     """With the same step size and no threshold in reach, SRA and sEM are the same, to the last bit."""
     stream = make_abrupt(n=1000, seed=3)
     for drawn in (False, True):

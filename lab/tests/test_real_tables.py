@@ -30,7 +30,7 @@ from limpet_lab.paper.published import paper_cells, paper_tables
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data sets are not beside the project")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data sets are not next to the project")
 
 
 # How cells are chosen: sweeps of made-up values, on which training and test disagree

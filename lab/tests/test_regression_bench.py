@@ -1,4 +1,4 @@
-"""Test robust regression: streams, rivals against their libraries, and the claims on a slice."""
+"""Test robust regression: streams, baselines against their libraries, and the claims on a slice."""
 
 import math
 
@@ -8,12 +8,12 @@ import pytest
 import limpet as lp
 from helpers.scripts import ROOT, script_of
 from limpet.exceptions import LimpetWarning
-from limpet_lab.baselines.sklearn_sgd import decisions, follow_sklearn, probabilities
+from limpet_lab.baselines.sklearn_sgd import compute_decisions, follow_sklearn, compute_probabilities
 from limpet_lab.bench import regression
 from limpet_lab.bench.regression import runs
-from limpet_lab.bench.regression.data import OFFSETS, UNITS, Kind, linear_pairs, logistic_pairs
-from limpet_lab.bench.regression.methods import PATIENT, follow_ours, sgd, so_far_standardised
-from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, errors, outcome, rows_to_recover
+from limpet_lab.bench.regression.data import FEATURE_OFFSETS, FEATURE_UNITS, PairKind, make_linear_pairs, make_logistic_pairs
+from limpet_lab.bench.regression.methods import PATIENT_SRA, follow_sra, make_sgd, standardize_by_past
+from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, compute_errors, compute_outcome, count_rows_to_recover
 from limpet_lab.plots.running_errors import Column, draw_running_errors
 
 
@@ -29,11 +29,11 @@ def test_the_figures_of_the_page_are_those_of_the_benchmark():
 
 
 def test_numbers_are_corrupted_and_coefficients_change():
-    pairs = linear_pairs(Kind("abrupt"), seed=4, n=4000)
+    pairs = make_linear_pairs(PairKind("abrupt"), seed=4, n=4000)
     assert 0.04 < pairs.corrupted.mean() < 0.06
     assert 0.9 < np.std((pairs.y - pairs.truth)[~pairs.corrupted]) < 1.1
     assert np.abs((pairs.y - pairs.truth)[pairs.corrupted]).mean() > 20.0
-    features = np.column_stack([np.ones(4000), (pairs.X - OFFSETS) / UNITS])
+    features = np.column_stack([np.ones(4000), (pairs.X - FEATURE_OFFSETS) / FEATURE_UNITS])
     before, after = (np.linalg.lstsq(features[part], pairs.truth[part])[0] for part in np.split(np.arange(4000), 2))
     np.testing.assert_allclose(np.linalg.norm(before[1:]), 5.0)
     np.testing.assert_allclose(np.linalg.norm(after[1:] - before[1:]), 5.0)
@@ -41,15 +41,15 @@ def test_numbers_are_corrupted_and_coefficients_change():
 
 
 def test_a_share_of_corrupted_targets_changes_no_other_row():
-    some, none = (linear_pairs(Kind("", share=share), seed=2, n=500) for share in (0.05, 0.0))
+    some, none = (make_linear_pairs(PairKind("", share=share), seed=2, n=500) for share in (0.05, 0.0))
     np.testing.assert_array_equal(some.X, none.X)
     np.testing.assert_array_equal(some.y[~some.corrupted], none.y[~some.corrupted])
     np.testing.assert_array_equal(some.truth, none.truth)
 
 
 def test_a_burst_corrupts_its_rows_and_no_other():
-    kinds = Kind("", drift=0.0), Kind("", drift=0.0, burst=20, by=50.0)
-    without, burst = (linear_pairs(kind, seed=2, n=500) for kind in kinds)
+    kinds = PairKind("", drift=0.0), PairKind("", drift=0.0, burst=20, by=50.0)
+    without, burst = (make_linear_pairs(kind, seed=2, n=500) for kind in kinds)
     inside = np.isin(np.arange(500), range(250, 270))
     np.testing.assert_array_equal(burst.y[~inside], without.y[~inside])
     np.testing.assert_allclose((burst.y - burst.truth)[inside], 50.0)
@@ -58,8 +58,8 @@ def test_a_burst_corrupts_its_rows_and_no_other():
 
 
 def test_a_gradual_drift_ends_where_an_abrupt_one_does():
-    kinds = Kind("", gradual=True), Kind("")
-    slow, quick = (linear_pairs(kind, seed=2, n=2000) for kind in kinds)
+    kinds = PairKind("", gradual=True), PairKind("")
+    slow, quick = (make_linear_pairs(kind, seed=2, n=2000) for kind in kinds)
     assert (slow.ramp, quick.ramp) == (100, 0)
     np.testing.assert_allclose(slow.truth[1100:], quick.truth[1100:])
     np.testing.assert_array_equal(slow.truth[:1000], quick.truth[:1000])
@@ -67,7 +67,7 @@ def test_a_gradual_drift_ends_where_an_abrupt_one_does():
 
 
 def test_labels_are_flipped_where_they_are_sure_or_anywhere():
-    sure, anywhere = (logistic_pairs(Kind("", at_random=random), seed=1, n=8000) for random in (False, True))
+    sure, anywhere = (make_logistic_pairs(PairKind("", at_random=random), seed=1, n=8000) for random in (False, True))
     for pairs in (sure, anywhere):
         assert 0.04 < pairs.corrupted.mean() < 0.06
         np.testing.assert_array_equal(pairs.y != pairs.clean, pairs.corrupted)
@@ -76,7 +76,7 @@ def test_labels_are_flipped_where_they_are_sure_or_anywhere():
     assert certain[1].min() < 0.1
 
 
-# --- rivals and judges --------------------------------------------------------------------------------------
+# --- baselines and judges --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -91,32 +91,32 @@ def test_labels_are_flipped_where_they_are_sure_or_anywhere():
 )
 def test_what_stands_for_scikit_learn_is_scikit_learn(cls, loss, settings):
     pytest.importorskip("sklearn")
-    pairs = (linear_pairs if loss == "huber" else logistic_pairs)(Kind(""), seed=3, n=300)
-    Z, y = so_far_standardised(pairs.X), pairs.y if loss != "huber" else (pairs.y - 10.0) / 5.0
-    model = sgd(cls, loss, **settings)
+    pairs = (make_linear_pairs if loss == "huber" else make_logistic_pairs)(PairKind(""), seed=3, n=300)
+    Z, y = standardize_by_past(pairs.X), pairs.y if loss != "huber" else (pairs.y - 10.0) / 5.0
+    model = make_sgd(cls, loss, **settings)
     library = follow_sklearn(model, Z, y)
-    np.testing.assert_allclose(decisions(sgd(cls, loss, **settings), Z, y), library, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(compute_decisions(make_sgd(cls, loss, **settings), Z, y), library, rtol=1e-6, atol=1e-9)
     if loss != "huber":
         predictions = Z @ model.coef_[0] + model.intercept_[0]
-        np.testing.assert_allclose(probabilities(predictions, loss), model.predict_proba(Z)[:, 1], atol=1e-12)
+        np.testing.assert_allclose(compute_probabilities(predictions, loss), model.predict_proba(Z)[:, 1], atol=1e-12)
 
 
 def test_errors_are_against_the_truth():
-    numbers, labels = linear_pairs(Kind(""), seed=1, n=100), logistic_pairs(Kind(""), seed=1, n=100)
-    assert errors(LINEAR, numbers, numbers.truth + 2.0) == pytest.approx(np.full(100, 4.0))
+    numbers, labels = make_linear_pairs(PairKind(""), seed=1, n=100), make_logistic_pairs(PairKind(""), seed=1, n=100)
+    assert compute_errors(LINEAR, numbers, numbers.truth + 2.0) == pytest.approx(np.full(100, 4.0))
     inside = np.clip(labels.truth, 1e-4, 1.0 - 1e-4)
-    assert errors(LOGISTIC, labels, inside) == pytest.approx(np.zeros(100), abs=1e-3)
+    assert compute_errors(LOGISTIC, labels, inside) == pytest.approx(np.zeros(100), abs=1e-3)
     p = labels.truth[7]
     by_hand = -(p * math.log(0.3) + (1 - p) * math.log(0.7)) + p * math.log(p) + (1 - p) * math.log(1 - p)
-    assert errors(LOGISTIC, labels, np.full(100, 0.3))[7] == pytest.approx(by_hand)
-    assert rows_to_recover(np.ones(1000), 0.5) == 1000
+    assert compute_errors(LOGISTIC, labels, np.full(100, 0.3))[7] == pytest.approx(by_hand)
+    assert count_rows_to_recover(np.ones(1000), 0.5) == 1000
 
 
 # --- what is claimed ------------------------------------------------------------------------------------------
 
 
 def follow(run):
-    return np.array([outcome(Run(LINEAR, Kind("abrupt"), *run, seed, 6000)) for seed in (0, 1)]).mean(axis=0)
+    return np.array([compute_outcome(Run(LINEAR, PairKind("abrupt"), *run, seed, 6000)) for seed in (0, 1)]).mean(axis=0)
 
 
 def test_corrupted_numbers_hurt_the_squared_loss_and_not_ours():
@@ -138,15 +138,15 @@ def test_flipped_labels_hurt_the_log_loss_and_less_ours():
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
     tuned = ("SRA", (0.03, 0.05)), ("river, log loss", (0.03, 0.0))
-    ours, theirs = (outcome(Run(LOGISTIC, Kind("sure"), *each, 0, 6000)) for each in tuned)
+    ours, theirs = (compute_outcome(Run(LOGISTIC, PairKind("sure"), *each, 0, 6000)) for each in tuned)
     assert theirs.before > 1.5 * ours.before
     assert theirs.settled > 1.5 * ours.settled
 
 
 def test_the_level_locks_out_and_the_coefficients_do_not():
     """The limits that the page reports."""
-    for kind, locked in ((Kind("", drift=20.0), False), (Kind("", drift=0.0, jump=20.0), True)):
-        pairs = linear_pairs(kind, seed=0, n=8000)
+    for kind, locked in ((PairKind("", drift=20.0), False), (PairKind("", drift=0.0, jump=20.0), True)):
+        pairs = make_linear_pairs(kind, seed=0, n=8000)
         model = lp.SRA(rho=0.01, model=lp.models.LinearRegression())
         if locked:
             with pytest.warns(LimpetWarning):
@@ -162,7 +162,7 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
 )
 @pytest.mark.parametrize("jump", [20.0, 50.0])
 def test_with_patience_no_level_locks_out(settings, jump):
-    pairs = linear_pairs(Kind("", drift=0.0, jump=jump), seed=0, n=8000)
+    pairs = make_linear_pairs(PairKind("", drift=0.0, jump=jump), seed=0, n=8000)
     model = lp.SRA(model=lp.models.LinearRegression(), patience=20, **settings)
     trace = model.process(pairs.X, pairs.y)
     assert trace.rejected[-1000:].mean() < 0.08
@@ -174,18 +174,18 @@ def test_patience_changes_nothing_but_after_a_long_burst():
     """Tuned as SRA is: the same to the last digit, and worse where more than twenty consecutive rows are corrupted."""
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
-    short, long = (Kind("", drift=0.0, burst=rows, by=20.0) for rows in (10, 40))
-    for kind in (Kind("abrupt"), short):
-        usual, patient = (outcome(Run(LINEAR, kind, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT))
+    short, long = (PairKind("", drift=0.0, burst=rows, by=20.0) for rows in (10, 40))
+    for kind in (PairKind("abrupt"), short):
+        usual, patient = (compute_outcome(Run(LINEAR, kind, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT_SRA))
         assert patient == usual
-    usual, patient = (outcome(Run(LINEAR, long, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT))
+    usual, patient = (compute_outcome(Run(LINEAR, long, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT_SRA))
     assert patient.after > 2.0 * usual.after
 
 
 def test_ours_predicts_before_it_learns():
-    pairs = linear_pairs(Kind(""), seed=0, n=200)
+    pairs = make_linear_pairs(PairKind(""), seed=0, n=200)
     model = lp.SRA(model=lp.models.LinearRegression(), rho=0.01, gamma=6.0)
-    predicted = follow_ours(model, pairs.X, pairs.y)
+    predicted = follow_sra(model, pairs.X, pairs.y)
     other = lp.SRA(model=lp.models.LinearRegression(), rho=0.01, gamma=6.0)
     other.process(pairs.X[:150], pairs.y[:150])
     assert predicted[150] == other.predict(pairs.X[150])
@@ -195,16 +195,16 @@ def test_ours_predicts_before_it_learns():
 def test_a_quick_run(monkeypatch):
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
-    monkeypatch.setattr(regression, "KINDS", {family: kinds[:1] for family, kinds in regression.KINDS.items()})
+    monkeypatch.setattr(regression, "STREAM_KINDS", {family: kinds[:1] for family, kinds in regression.STREAM_KINDS.items()})
     figures = {figure.name: figure for figure in regression.measure(quick=True)}
     assert all(math.isfinite(figure.value) for figure in figures.values())
     for name in ("linear, abrupt, SRA: before", "logistic, sure labels, river, log loss, defaults: right after"):
         assert name in figures
     assert figures["scikit-learn written out, off by"].value < 1e-9
-    for kind in runs.JUMPS[::5]:
-        assert f"jump, {kind.name}, {PATIENT}, defaults: found again" in figures
-    for kind in runs.BURSTS[::5]:
-        assert figures[f"burst, {kind.name}, {PATIENT}: error"].value > 0.0
+    for kind in runs.JUMP_KINDS[::5]:
+        assert f"jump, {kind.name}, {PATIENT_SRA}, defaults: found again" in figures
+    for kind in runs.BURST_KINDS[::5]:
+        assert figures[f"burst, {kind.name}, {PATIENT_SRA}: error"].value > 0.0
 
 
 def test_the_picture_draws_what_there_is():

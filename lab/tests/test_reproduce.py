@@ -51,7 +51,7 @@ def test_a_slice_of_it_twice(tmp_path):
         assert set(paper[kind]) <= set(ours)
         assert ours["Detector"][2][0] <= 0.001
         for i in range(3):
-            assert ours["SRA"][i][0] < min(ours[rival][i][0] for rival in ("SDEM", "iEM", "sEM"))
+            assert ours["SRA"][i][0] < min(ours[name][i][0] for name in ("SDEM", "iEM", "sEM"))
     assert first["chosen"]["mse_univariate"]["abrupt"]["SRA"]["rho"] > 0.0
     for key, cells in (("against_paper", "SRA"), ("auto_against_paper", "Detector")):
         ours_by_cell = {(record["table"], record["cell"]): record["ours"] for record in first[key]}

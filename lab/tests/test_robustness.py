@@ -9,17 +9,17 @@ import pytest
 import limpet as lp
 from limpet_lab.bench import auto_latency, robustness
 from limpet_lab.bench._scenarios import (
-    AFTER,
-    CALM,
-    OUTLIER,
+    ROWS_AFTER_CHANGE,
+    OUTLIER_SOURCE,
+    ROWS_BEFORE_CHANGE,
     Scenario,
     Setting,
-    level_shift,
-    ramp,
-    settings,
-    variance_jump,
+    make_level_shift,
+    make_ramp,
+    make_settings,
+    make_variance_jump,
 )
-from limpet_lab.bench.robustness import burst_runs, follow, hindsight, mean_error, shares, shift_runs, variance_error
+from limpet_lab.bench.robustness import run_bursts, run_scenarios, compute_oracle, compute_mean_error, make_share_figures, run_shifts, compute_variance_error
 
 
 def plain(components=1):
@@ -31,22 +31,22 @@ def plain(components=1):
 
 @pytest.mark.parametrize(("seed", "sign", "coordinates"), [(0, 1, 3), (1, 1, 1), (2, -1, 3), (3, -1, 1)])
 def test_a_shift_is_at_the_row_given_by_the_seed(seed, sign, coordinates):
-    scenario = level_shift(Setting(3, seed=seed), 1e6)
+    scenario = make_level_shift(Setting(3, seed=seed), 1e6)
     moved = scenario.means[0] != 0
     assert moved.sum() == coordinates
     assert (scenario.means[0, moved] == sign * 1e6).all()
-    assert scenario.change == scenario.settled == CALM
-    assert len(scenario.y) == CALM + AFTER
-    assert np.abs(scenario.y[:CALM]).max() < 10
-    assert np.abs(scenario.y[CALM:] - scenario.means[0]).max() < 10
+    assert scenario.change == scenario.settled == ROWS_BEFORE_CHANGE
+    assert len(scenario.y) == ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE
+    assert np.abs(scenario.y[:ROWS_BEFORE_CHANGE]).max() < 10
+    assert np.abs(scenario.y[ROWS_BEFORE_CHANGE:] - scenario.means[0]).max() < 10
 
 
 def test_equal_settings_make_equal_streams_and_others_do_not():
-    same = [level_shift(Setting(3, 0.05, "uniform", 7), 10.0).y for _ in range(2)]
+    same = [make_level_shift(Setting(3, 0.05, "uniform", 7), 10.0).y for _ in range(2)]
     assert np.array_equal(*same)
     others = [Setting(3, 0.05, "uniform", 8), Setting(3, 0.06, "uniform", 7), Setting(3, 0.05, "one-sided", 7)]
     cells = itertools.product((Setting(3, 0.05, "uniform", 7), *others), (1.0, 3.0))
-    first = {level_shift(setting, size).y[0, 0] for setting, size in cells}
+    first = {make_level_shift(setting, size).y[0, 0] for setting, size in cells}
     assert len(first) == 8
 
 
@@ -54,9 +54,9 @@ def test_equal_settings_make_equal_streams_and_others_do_not():
 def test_outliers_have_their_rate_and_the_positions_of_their_kind(kind):
     rate, strange, all_rows = 0.05, [], 0
     for seed in range(20):
-        scenario = level_shift(Setting(3, rate, kind, seed), 10.0)
-        level = np.where(np.arange(len(scenario.y))[:, None] < CALM, 0.0, scenario.means[0])
-        outliers = scenario.source == OUTLIER
+        scenario = make_level_shift(Setting(3, rate, kind, seed), 10.0)
+        level = np.where(np.arange(len(scenario.y))[:, None] < ROWS_BEFORE_CHANGE, 0.0, scenario.means[0])
+        outliers = scenario.source == OUTLIER_SOURCE
         assert np.abs((scenario.y - level)[~outliers]).max() < 6
         if kind == "clustered":
             center = np.median(scenario.y[outliers], axis=0)
@@ -76,9 +76,9 @@ def test_outliers_have_their_rate_and_the_positions_of_their_kind(kind):
 
 @pytest.mark.parametrize("factor", [10.0, 0.1])
 def test_the_variance_jumps_by_its_factor(factor):
-    scenario = variance_jump(Setting(8, 0.05), factor)
-    clean = scenario.source != OUTLIER
-    before, after = (scenario.y[rows][clean[rows]].var() for rows in (slice(CALM), slice(CALM, None)))
+    scenario = make_variance_jump(Setting(8, 0.05), factor)
+    clean = scenario.source != OUTLIER_SOURCE
+    before, after = (scenario.y[rows][clean[rows]].var() for rows in (slice(ROWS_BEFORE_CHANGE), slice(ROWS_BEFORE_CHANGE, None)))
     assert scenario.variance == pytest.approx(factor)
     assert before == pytest.approx(1, rel=0.1)
     assert after == pytest.approx(factor, rel=0.15)
@@ -86,11 +86,11 @@ def test_the_variance_jumps_by_its_factor(factor):
 
 
 def test_a_ramp_rises_evenly_and_stays():
-    streams = [ramp(Setting(8, seed=4 * s)) for s in range(20)]  # all of them up, in all coordinates
+    streams = [make_ramp(Setting(8, seed=4 * s)) for s in range(20)]  # all of them up, in all coordinates
     mean = np.mean([s.y.mean(axis=1) for s in streams], axis=0)
-    assert streams[0].settled == CALM + 500
-    assert len(mean) == CALM + 500 + AFTER
-    expected = np.clip((np.arange(len(mean)) - CALM + 1) / 50, 0, 10)
+    assert streams[0].settled == ROWS_BEFORE_CHANGE + 500
+    assert len(mean) == ROWS_BEFORE_CHANGE + 500 + ROWS_AFTER_CHANGE
+    expected = np.clip((np.arange(len(mean)) - ROWS_BEFORE_CHANGE + 1) / 50, 0, 10)
     assert np.abs(mean - expected).max() < 5 / math.sqrt(160)
     assert (streams[0].means == 10).all()
 
@@ -99,15 +99,15 @@ def test_a_ramp_rises_evenly_and_stays():
 def test_of_two_components_both_move_or_one_away_from_the_other(seed):
     setting = Setting(1, seed=seed)
     sign = 1 if seed < 2 else -1
-    assert (level_shift(setting, 10.0, 2).means[:, 0] - [0, 6] == 10 * sign).all()
-    alone = level_shift(setting, 10.0, 2, alone=True)
+    assert (make_level_shift(setting, 10.0, 2).means[:, 0] - [0, 6] == 10 * sign).all()
+    alone = make_level_shift(setting, 10.0, 2, alone=True)
     assert alone.means[:, 0].tolist() == ([0, 16] if seed < 2 else [-10, 6])
     assert np.mean(alone.source) == pytest.approx(0.5, abs=0.06)
 
 
 def test_the_grid_is_whole_and_without_outliers_there_is_one_kind():
-    assert len(list(settings(seeds=range(20)))) == 13 * 3 * 20
-    assert {s.kind for s in settings() if s.rate == 0} == {"uniform"}
+    assert len(list(make_settings(seeds=range(20)))) == 13 * 3 * 20
+    assert {s.kind for s in make_settings() if s.rate == 0} == {"uniform"}
 
 
 # --- judges -----------------------------------------------------------------------------------------------
@@ -120,16 +120,16 @@ def truth(means, variance=1.0):
 
 def test_the_error_of_means_is_the_largest_in_the_best_order():
     scenario = truth([[0.0, 0.0], [6.0, 0.0]])
-    assert mean_error(np.array([[6.1, 0.0], [0.0, -0.25]]), np.ones((2, 2)), scenario) == pytest.approx(0.25)
-    assert mean_error(np.array([[6.1, 0.0], [np.nan, 0.0]]), np.ones((2, 2)), scenario) == math.inf
+    assert compute_mean_error(np.array([[6.1, 0.0], [0.0, -0.25]]), np.ones((2, 2)), scenario) == pytest.approx(0.25)
+    assert compute_mean_error(np.array([[6.1, 0.0], [np.nan, 0.0]]), np.ones((2, 2)), scenario) == math.inf
 
 
 def test_the_error_of_variances_is_a_factor_either_way():
     scenario = truth([[0.0, 0.0]], variance=10.0)
-    assert variance_error(np.zeros((1, 2)), np.array([[10.0, 5.0]]), scenario) == pytest.approx(2)
-    assert variance_error(np.zeros((1, 2)), np.array([[15.0, 10.0]]), scenario) == pytest.approx(1.5)
+    assert compute_variance_error(np.zeros((1, 2)), np.array([[10.0, 5.0]]), scenario) == pytest.approx(2)
+    assert compute_variance_error(np.zeros((1, 2)), np.array([[15.0, 10.0]]), scenario) == pytest.approx(1.5)
     for bad in (0.0, np.nan):
-        assert variance_error(np.zeros((1, 2)), np.array([[10.0, bad]]), scenario) == math.inf
+        assert compute_variance_error(np.zeros((1, 2)), np.array([[10.0, bad]]), scenario) == math.inf
 
 
 class Median:
@@ -147,24 +147,24 @@ class Median:
 
 
 def test_what_is_read_is_read_300_rows_after_the_change():
-    runs = shift_runs(Median, settings((0.0, 0.01, 0.05), seeds=range(4)))
+    runs = run_shifts(Median, make_settings((0.0, 0.01, 0.05), seeds=range(4)))
     assert len(runs) == 5 * 7 * 3 * 4
-    figures = {f.name: f for f in shares("shift", runs, 0.3)}
+    figures = {f.name: f for f in make_share_figures("shift", runs, 0.3)}
     assert figures["shift: of 420 runs"].value > 95
-    assert figures["shift: with hindsight"].value == 100
+    assert figures["shift: oracle"].value == 100
     assert {"shift: shift 1e+06σ", "shift: outliers 5 %", "shift: kind clustered", "shift: d 8"} <= set(figures)
-    off = shift_runs(lambda: Median(off=0.5), settings((0.0,), seeds=range(2)))
-    assert shares("shift", off, 0.3)[0].value < 5
-    assert not shares("shift", off, 0.3)[0].reached
-    jumps = (variance_jump(s, f) for s in settings((0.0,), dims=(1, 3)) for f in (10.0, 0.1))
-    variance = follow(jumps, Median, variance_error)
+    off = run_shifts(lambda: Median(off=0.5), make_settings((0.0,), seeds=range(2)))
+    assert make_share_figures("shift", off, 0.3)[0].value < 5
+    assert not make_share_figures("shift", off, 0.3)[0].reached
+    jumps = (make_variance_jump(s, f) for s in make_settings((0.0,), dims=(1, 3)) for f in (10.0, 0.1))
+    variance = run_scenarios(jumps, Median, compute_variance_error)
     assert all(run.error < 1.5 for run in variance)
 
 
 def test_hindsight_is_of_clean_rows_after_the_change():
     for alone in (False, True):
-        scenario = level_shift(Setting(3, 0.2, "one-sided", 1), 100.0, 2, alone)
-        means, variances = hindsight(scenario)
+        scenario = make_level_shift(Setting(3, 0.2, "one-sided", 1), 100.0, 2, alone)
+        means, variances = compute_oracle(scenario)
         assert np.abs(means - scenario.means).max() < 0.4
         assert np.abs(variances - 1).max() < 0.5
 
@@ -173,11 +173,11 @@ def test_hindsight_is_of_clean_rows_after_the_change():
 
 
 def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
-    results, reactions = burst_runs(plain, 1, 3, 4)
+    results, reactions = run_bursts(plain, 1, 3, 4)
     assert reactions == 0  # the plain scheme has no alarms
     assert list(results) == list(range(1, 9))
     assert all(r.at_once.shape == r.later.shape == (12,) for r in results.values())
-    open_to_all, _ = burst_runs(lambda: lp.SEM(1, rho=0.02), 1, 3, 4)
+    open_to_all, _ = run_bursts(lambda: lp.SEM(1, rho=0.02), 1, 3, 4)
     assert open_to_all[8].at_once.max() > 0.2
     assert open_to_all[8].at_once.max() > results[8].at_once.max()
 

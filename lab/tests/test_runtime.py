@@ -5,9 +5,9 @@ import pytest
 
 import limpet as lp
 from limpet_lab.baselines.online_em import OnlineEM
-from limpet_lab.baselines.rivals import all_rivals, numpy_ticks
+from limpet_lab.baselines.timing import all_baselines, numpy_ticks
 from limpet_lab.bench import BENCHMARKS, fleet, runtime
-from limpet_lab.bench._workloads import N_WARMUP_POINTS, cycling_job, detector_kinds, plain, points_of
+from limpet_lab.bench._workloads import N_WARMUP_POINTS, make_cycling_job, make_detector_kinds, make_sra_kind, draw_points
 from limpet_lab.plots.scaling import draw_growth, spread
 
 
@@ -22,7 +22,7 @@ def named(figures):
 
 def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
     keys = [f"sensor {i}" for i in range(100)]
-    crowd, rows = plain().fleet(keys), plain().points(100)
+    crowd, rows = make_sra_kind().fleet(keys), make_sra_kind().points(100)
     assert crowd.keys() == keys
     assert (crowd.counts()["n_seen"] == N_WARMUP_POINTS).all()
     alone = [lp.from_bytes(crowd[key].to_bytes()) for key in keys]
@@ -34,31 +34,31 @@ def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
 
 
 def test_a_state_takes_what_the_matrix_has_for_it():
-    crowd = plain().fleet(range(10))
-    assert plain().bytes == crowd._membership.state_matrix.states.nbytes / 10 == 128
+    crowd = make_sra_kind().fleet(range(10))
+    assert make_sra_kind().bytes == crowd._membership.state_matrix.states.nbytes / 10 == 128
 
 
 def test_points_have_their_distribution():
-    calm, corrupted = points_of(20_000, 2, 1), points_of(20_000, 2, 1, outliers=0.1)
-    assert calm.min() > -6.0
-    assert calm.max() < 12.0
+    stable, corrupted = draw_points(20_000, 2, 1), draw_points(20_000, 2, 1, outliers=0.1)
+    assert stable.min() > -6.0
+    assert stable.max() < 12.0
     assert np.mean((corrupted < -6.0) | (corrupted > 12.0)) == pytest.approx(0.1 * 28.0 / 46.0, rel=0.1)
 
 
 def test_a_job_uses_other_points_at_each_call_and_returns_their_number():
     seen = []
-    job, n = cycling_job(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, worth=50)
+    job, n = make_cycling_job(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, worth=50)
     job()
     assert n == 50
     assert len(seen) == len(set(seen)) == 10
 
 
 def test_detector_kinds_are_full_and_compact():
-    assert set(detector_kinds()) == {"Detector, K=1, d=1", "Detector, K=2, d=1", "compact Detector, K=1, d=1"}
-    assert detector_kinds()["compact Detector, K=1, d=1"].model().memory == "compact"
+    assert set(make_detector_kinds()) == {"Detector, K=1, d=1", "Detector, K=2, d=1", "compact Detector, K=1, d=1"}
+    assert make_detector_kinds()["compact Detector, K=1, d=1"].model().memory == "compact"
 
 
-# Rivals
+# Baselines
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
@@ -89,13 +89,13 @@ def test_online_em_survives_a_component_without_points():
     assert np.isfinite(scores).all()
 
 
-def test_rivals_run_alone_and_in_a_dict():
+def test_baselines_run_alone_and_in_a_dict():
     pytest.importorskip("pysad")
-    rivals = {rival.name: rival for rival in all_rivals()}
-    assert {"river ADWIN", "river PageHinkley", "river KSWIN", "river HalfSpaceTrees", "PySAD LODA"} <= set(rivals)
-    assert "river MultivariateGaussian" in rivals
-    for rival in rivals.values():
-        for job, n in (rival.one_stream(short=1000), rival.many(short=500)):
+    baselines = {baseline.name: baseline for baseline in all_baselines()}
+    assert {"river ADWIN", "river PageHinkley", "river KSWIN", "river HalfSpaceTrees", "PySAD LODA"} <= set(baselines)
+    assert "river MultivariateGaussian" in baselines
+    for baseline in baselines.values():
+        for job, n in (baseline.one_stream(short=1000), baseline.many(short=500)):
             job()
             assert n >= 2
     job, n = numpy_ticks(100)
@@ -111,29 +111,29 @@ def test_the_benchmarks_are_named():
 
 
 def test_ticks_measure_the_speed_beside_the_scalar_kernel():
-    figures = named(fleet.ticks(500, 1))
+    figures = named(fleet.measure_ticks(500, 1))
     assert figures["500 streams × 1 point: update(keys, X)"].at_least == 50.0
     assert figures["update(keys, X) over the scalar kernel alone, one core"].at_least == 3.0
     assert figures["state after the start"].reached
 
 
 def test_frames_of_every_library_are_processed():
-    figures = named(fleet.frames(2000, 50, 1))
+    figures = named(fleet.measure_frames(2000, 50, 1))
     assert sum("integers" in name for name in figures) == 3
     assert sum("strings" in name for name in figures) == 6
 
 
 def test_starts_are_timed():
-    assert set(named(fleet.starts(50))) == {"a new stream: its start, 50 of them in a call"}
+    assert set(named(fleet.measure_starts(50))) == {"a new stream: its start, 50 of them in a call"}
 
 
 def test_fleets_are_saved_and_loaded():
-    assert set(named(fleet.files(100, 1))) == {"10^2 states saved", "10^2 states loaded"}
+    assert set(named(fleet.measure_files(100, 1))) == {"10^2 states saved", "10^2 states loaded"}
 
 
 def test_detectors_are_measured_by_bytes_and_speed(monkeypatch):
-    monkeypatch.setitem(fleet.GOALS, "plain", 128)
-    figures = named(fleet.detector_ticks("plain", plain(), 300, 1))
+    monkeypatch.setitem(fleet.GOALS_BYTES, "plain", 128)
+    figures = named(fleet.measure_detector_ticks("plain", make_sra_kind(), 300, 1))
     assert figures["plain: state after the start"].reached
     assert "plain: 300 streams × 1 point" in figures
 
@@ -141,26 +141,26 @@ def test_detectors_are_measured_by_bytes_and_speed(monkeypatch):
 def test_the_runtime_of_every_kind_is_measured(monkeypatch):
     pytest.importorskip("pysad")
     monkeypatch.setattr(runtime, "MAX_STREAMS_TIMED_TOGETHER", 100)
-    kinds, few = {"K=2, d=1": plain()}, all_rivals()[:1]
-    figures = named(runtime.one_stream(kinds, few, 100, 1) + runtime.fleets(kinds, few, [100, 1000], 100, 1))
+    kinds, few = {"K=2, d=1": make_sra_kind()}, all_baselines()[:1]
+    figures = named(runtime.measure_one_stream(kinds, few, 100, 1) + runtime.measure_fleets(kinds, few, [100, 1000], 100, 1))
     assert {"K=2, d=1: update(x)", "K=2, d=1: process", "river ADWIN: one stream"} <= set(figures)
     assert {"K=2, d=1: fleet of 10^2", "K=2, d=1: fleet of 10^3", "river ADWIN: a dict of 10^1"} <= set(figures)
-    assert f"{runtime.NUMPY}: fleet of 10^3" in figures
+    assert f"{runtime.NUMPY_LABEL}: fleet of 10^3" in figures
 
 
 def test_a_fleet_that_takes_too_much_memory_is_left_out(monkeypatch):
-    monkeypatch.setattr(runtime, "MEMORY", 128 * 100)
-    figures = named(runtime.fleets({"K=2, d=1": plain()}, [], [100, 1000], 100, 1))
+    monkeypatch.setattr(runtime, "MAX_FLEET_BYTES", 128 * 100)
+    figures = named(runtime.measure_fleets({"K=2, d=1": make_sra_kind()}, [], [100, 1000], 100, 1))
     assert "K=2, d=1: fleet of 10^2" in figures
     assert "K=2, d=1: fleet of 10^3" not in figures
 
 
 def test_growth_is_measured_in_all_directions(monkeypatch):
     pytest.importorskip("pysad")
-    monkeypatch.setattr(runtime, "detector_kind", plain)
-    assert len(runtime.with_streams(1)) == 8
-    assert len(runtime.with_points(1)) == 6
-    assert set(runtime.jobs_of_kind(plain(), 50)) == {"fleet", "process", "update(x)"}
+    monkeypatch.setattr(runtime, "detector_kind", make_sra_kind)
+    assert len(runtime.make_stream_jobs(1)) == 8
+    assert len(runtime.make_point_jobs(1)) == 6
+    assert set(runtime.make_kind_jobs(make_sra_kind(), 50)) == {"fleet", "process", "update(x)"}
 
 
 # The picture

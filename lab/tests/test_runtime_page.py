@@ -49,7 +49,7 @@ RUNTIME = {
 
 def test_tables_hold_the_measured_figures_only(script):
     assert "| K = 2, d = 1 | 318 | 44.4 | 25 (40) | 12.5 (80) | – | 128 |\n" in script.whole(RUNTIME, {})
-    assert "| river KSWIN | 412,000 | 500,000 | 10³ |\n" in script.rivals(RUNTIME)
+    assert "| river KSWIN | 412,000 | 500,000 | 10³ |\n" in script.baselines(RUNTIME)
     assert "| river KSWIN | 412,000 | – | 500,000 | – | – | – |\n" in script.short(RUNTIME, {})
     goals = script.goals({"K=2: speed": figure(40.0, "million/s", at_least=50.0)})
     assert "| K = 2: speed | 40 million/s | ≥ 50 ✗ |\n" in goals

@@ -5,13 +5,13 @@ import sqlite3
 
 from harness.retrying_client import Client
 from harness.server_store_check import look
-from limpet_lab.bench.serve_crash import crash
+from limpet_lab.bench.serve_crash import run_with_kills
 
 
 def test_acknowledged_points_are_stored_once_and_learned_as_without_the_kill(tmp_path):
     """In one test, so that the server is killed once and not in each process that tests run in."""
     store = str(tmp_path / "a.db")
-    clients, after, _ = crash(store, tmp_path, kills=1)
+    clients, after, _ = run_with_kills(store, tmp_path, kills=1)
     assert [client.wrong for client in clients] == [[]] * len(clients)
     assert all(len(client.kept) >= 3 * client.together for client in clients)
     assert sum(client.unanswered for client in clients) > 0

@@ -9,7 +9,7 @@ from harness import spark_job
 from harness.spark_job import WITHIN, Job
 from harness.spark_session import spark_session
 from limpet_lab.bench import spark as bench
-from limpet_lab.bench.spark_crash import Leftover, figures, same_bits, write
+from limpet_lab.bench.spark_crash import JobOutput, make_figures, are_columns_equal, write_input
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
@@ -22,15 +22,15 @@ def spark():
 
 def test_a_killed_job_resumes_with_the_same_results(spark, tmp_path) -> None:
     """Only the killed job has separate processes; the session of the tests does the rest."""
-    write(tmp_path / "in", 4, 1000, 20)
+    write_input(tmp_path / "in", 4, 1000, 20)
     whole, killed = (Job(tmp_path / "in", tmp_path / name) for name in ("whole", "killed"))
     spark_job.run(spark, *map(str, (whole.source, whole.out, whole.checkpoint)))
     killed.run_with_kills(1, random.Random(0))
     assert killed.kills == [WITHIN]
     spark_job.run(spark, *map(str, (killed.source, killed.out, killed.checkpoint)))
-    left = Leftover.from_job(spark, whole)
+    left = JobOutput.from_job(spark, whole)
     assert len(left.ids) == 4000
-    measured = figures("kill -9", killed, 1, Leftover.from_job(spark, killed), left)
+    measured = make_figures("kill -9", killed, 1, JobOutput.from_job(spark, killed), left)
     assert all(figure.reached for figure in measured), [figure for figure in measured if not figure.reached]
 
 
@@ -47,11 +47,11 @@ def test_a_killed_job_resumes_with_the_same_results(spark, tmp_path) -> None:
 )
 def test_what_differs_in_a_bit_is_not_equal(left, right, equal) -> None:
     arrays = pa.array(left), pa.array(right)
-    assert same_bits(*arrays) is equal
+    assert are_columns_equal(*arrays) is equal
 
 
 def test_a_pass_through_keeps_as_much_as_a_learner(spark, tmp_path) -> None:
     sizes = bench.Sizes(2000, (100,), (4,), (100, 4), (), 10, 1, "2g")
-    times = bench.Bench(spark, tmp_path, sizes).times(bench.PLAIN, 100, 4)
+    times = bench.SparkBenchmark(spark, tmp_path, sizes).times(bench.PLAIN_MODEL, 100, 4)
     assert all(0 < value < float("inf") for value in times.values())
     assert times["passed on"] == pytest.approx(times["held"], rel=0.01)

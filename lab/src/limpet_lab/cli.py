@@ -87,7 +87,7 @@ def _reproduce(
 
 
 # \b: the lines of a paragraph stay as they are
-BENCH_HELP = f"""Measure every figure that limpet claims, beside peers, in one run on this machine.
+BENCH_HELP = f"""Measure every figure that limpet claims, against baselines, in one run on this machine.
 
 \bBy default:
 {list_benchmarks(DEFAULT_BENCHMARKS)}

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 MIN_VARIANCE_SHARE = 1e-6  # of the variance of the first points: the least that a component may have
-TINY = 1e-100  # of a component that has had no points for ages
+MIN_WEIGHT = 1e-100  # of a component that has had no points for ages
 
 
 class OnlineEM:
@@ -67,7 +67,7 @@ class OnlineEM:
         return score
 
     def _maximise(self) -> None:
-        weights = np.maximum(self._weights, TINY)
+        weights = np.maximum(self._weights, MIN_WEIGHT)
         self._means = self._first / weights
         self._variances = np.maximum(self._second / weights - self._means**2, self._least)
         self._constants = np.log(weights) - 0.5 * np.log(2.0 * math.pi * self._variances)

@@ -1,4 +1,4 @@
-"""What limpet is compared with on real streams: Gaussians that forget, and river's trees.
+"""Baseline scorers for real streams: exponentially weighted Gaussians and half-space trees.
 
 Each gives a score to every row before it learns it; higher is more surprising. The Gaussians' score is −log f.
 """
@@ -15,34 +15,34 @@ from limpet._jit.compile import jit_entry_point
 from limpet._optional import optional_import
 
 FloatArray = npt.NDArray[np.float64]
-PIVOT = 1e-6  # of a variance: the least that may be left of it when the variables before it are known
-SPACING = 1e-9  # of a mean: the least standard deviation, so that a constant stream has a finite score
-TINY = 1e-300
+MIN_PIVOT_SHARE = 1e-6  # of a variance: the least that may be left of it when the variables before it are known
+MIN_SD_SHARE = 1e-9  # of a mean: the least standard deviation, so that a constant stream has a finite score
+MIN_VARIANCE = 1e-300
 
 
-def exponential_gaussian(y: FloatArray, step: float) -> FloatArray:
+def score_exponential_gaussian(y: FloatArray, step: float) -> FloatArray:
     """Score points (T, d) under a Gaussian with weights that fall exponentially with age; 1/n until n = 1 / step."""
     scores: FloatArray = _exponential_gaussian(np.ascontiguousarray(y, dtype=np.float64), step)
     return scores
 
 
-def step_of_half_life(rows: float) -> float:
+def half_life_to_step(rows: float) -> float:
     """Return the step with which a point has half its weight after so many rows.
 
-    >>> round(step_of_half_life(200), 5)
+    >>> round(half_life_to_step(200), 5)
     0.00346
     """
     return float(1.0 - 0.5 ** (1.0 / rows))
 
 
-def window_gaussian(y: FloatArray, rows: int) -> FloatArray:
+def score_window_gaussian(y: FloatArray, rows: int) -> FloatArray:
     """Score points (T, 1) under the Gaussian fitted to the last so many rows."""
     (column,) = y.T
     scores: FloatArray = _window_gaussian(np.ascontiguousarray(column, dtype=np.float64), rows)
     return scores
 
 
-def half_space_trees(
+def score_half_space_trees(
     y: FloatArray, n_trees: int = 25, height: int = 8, window_size: int = 250, seed: int = 0
 ) -> FloatArray:
     """Score points (T, d) by river's HalfSpaceTrees, each variable scaled to its range so far."""
@@ -75,8 +75,8 @@ def _exponential_gaussian_loop(y: Any, step: float) -> Any:
                 if i > j:
                     root[i, j] = rest / root[j, j]
                 else:
-                    floor = (SPACING * mean[i]) ** 2 + TINY
-                    root[i, i] = math.sqrt(max(rest, PIVOT * covariance[i, i]) + floor)
+                    floor = (MIN_SD_SHARE * mean[i]) ** 2 + MIN_VARIANCE
+                    root[i, i] = math.sqrt(max(rest, MIN_PIVOT_SHARE * covariance[i, i]) + floor)
             rest = y[t, i] - mean[i]
             for k in range(i):
                 rest -= root[i, k] * whitened[k]
@@ -98,9 +98,9 @@ def _window_gaussian_loop(y: Any, rows: int) -> Any:
     for t in range(1, len(y)):
         window = y[
             max(0, t - rows) : t
-        ]  # summed again for each row: a running sum would lose the digits of a calm stretch
+        ]  # summed again for each row: a running sum would lose the digits of a stretch with little variance
         mean = window.mean()
-        variance = ((window - mean) ** 2).mean() + (SPACING * mean) ** 2 + TINY
+        variance = ((window - mean) ** 2).mean() + (MIN_SD_SHARE * mean) ** 2 + MIN_VARIANCE
         scores[t] = 0.5 * ((y[t] - mean) ** 2 / variance + math.log(2.0 * math.pi * variance))
     return scores
 

@@ -1,7 +1,7 @@
-"""scikit-learn's SGDRegressor and SGDClassifier, written out: a row of a stream takes nanoseconds here.
+"""Reimplementation of SGDRegressor and SGDClassifier for row-by-row learning.
 
-There `partial_fit` with one row takes a good part of a millisecond, nearly all of it checks, which is too long to try
-settings on many streams. `follow_sklearn` runs the library itself; benchmark and test hold the two together.
+scikit-learn's `partial_fit` with one row takes a good part of a millisecond, nearly all of it checks, which is too long
+to try settings on many streams. `follow_sklearn` runs the library itself; benchmark and test hold the two together.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from limpet._jit.compile import jit_entry_point
 from limpet._validation import FloatArray
 
-HUBER, LOG, MODIFIED_HUBER = range(3)
-LOSSES = {"huber": HUBER, "log_loss": LOG, "modified_huber": MODIFIED_HUBER}
-STEADY, INVERSE, OPTIMAL = range(3)
-RATES = {"constant": STEADY, "invscaling": INVERSE, "optimal": OPTIMAL}
+HUBER_LOSS, LOG_LOSS, MODIFIED_HUBER_LOSS = range(3)
+LOSS_CODES = {"huber": HUBER_LOSS, "log_loss": LOG_LOSS, "modified_huber": MODIFIED_HUBER_LOSS}
+CONSTANT_RATE, INVERSE_RATE, OPTIMAL_RATE = range(3)
+RATE_CODES = {"constant": CONSTANT_RATE, "invscaling": INVERSE_RATE, "optimal": OPTIMAL_RATE}
 
 
-def decisions(model: Any, Z: FloatArray, y: FloatArray) -> FloatArray:
+def compute_decisions(model: Any, Z: FloatArray, y: FloatArray) -> FloatArray:
     """Return the predictions of an SGDRegressor or SGDClassifier for each row, before it learns the row."""
-    loss, rate = LOSSES[model.loss], RATES[model.learning_rate]
-    target = y if loss == HUBER else np.where(y > 0.5, 1.0, -1.0)
+    loss, rate = LOSS_CODES[model.loss], RATE_CODES[model.learning_rate]
+    target = y if loss == HUBER_LOSS else np.where(y > 0.5, 1.0, -1.0)
     out = np.empty(len(y))
     power = getattr(model, "power_t", 0.0)
     _descend(np.ascontiguousarray(Z), target, loss, rate, model.eta0, power, model.alpha, model.epsilon, out)
@@ -45,10 +45,10 @@ def follow_sklearn(model: Any, Z: FloatArray, y: FloatArray) -> FloatArray:
     return out
 
 
-def probabilities(decisions: FloatArray, loss: str) -> FloatArray:
+def compute_probabilities(decisions: FloatArray, loss: str) -> FloatArray:
     """Of label 1, as `predict_proba` has them for this loss.
 
-    >>> probabilities(np.array([-2.0, 0.0, 0.5]), "modified_huber")
+    >>> compute_probabilities(np.array([-2.0, 0.0, 0.5]), "modified_huber")
     array([0.  , 0.5 , 0.75])
     """
     if loss == "modified_huber":
@@ -62,7 +62,7 @@ def _descend_loop(
     p = Z.shape[1]
     intercept, offset = 0.0, 0.0
     weights = np.zeros(p)
-    if rate == OPTIMAL:  # Bottou's start: the first step is as large as a weight may be
+    if rate == OPTIMAL_RATE:  # Bottou's start: the first step is as large as a weight may be
         offset = 1.0 / (math.sqrt(1.0 / math.sqrt(alpha)) * alpha)
     for t in range(len(y)):
         decision = intercept
@@ -70,15 +70,15 @@ def _descend_loop(
             decision += weights[i] * Z[t, i]
         out[t] = decision
         eta = eta0
-        if rate == INVERSE:
+        if rate == INVERSE_RATE:
             eta = eta0 / (t + 1.0) ** power
-        elif rate == OPTIMAL:
+        elif rate == OPTIMAL_RATE:
             eta = 1.0 / (alpha * (offset + t))
-        if loss == HUBER:
+        if loss == HUBER_LOSS:
             slope = min(max(decision - y[t], -epsilon), epsilon)
         else:
             margin = decision * y[t]
-            if loss == LOG:
+            if loss == LOG_LOSS:
                 slope = -y[t] / (1.0 + math.exp(min(margin, 700.0)))
             elif margin >= 1.0:
                 slope = 0.0

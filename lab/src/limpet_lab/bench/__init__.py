@@ -22,9 +22,9 @@ DEFAULT_BENCHMARKS = {
 SLOW_BENCHMARKS = {
     "auto_latency": "Detector's time per point against river's ADWIN",
     "robustness": "recovery after changes, stability under bursts of outliers",
-    "real_streams": "anomalies of NAB, THYROID, SMTP and SKAB against rivals",
+    "real_streams": "anomalies of NAB, THYROID, SMTP and SKAB against baselines",
     "false_alarm_rate": "alarms on stable streams against the promised rate; an hour",
-    "detection_delay": "points until a change alarm, against CUSUM and rivals",
+    "detection_delay": "points until a change alarm, against CUSUM and baselines",
     "compact_memory": 'memory="compact": bytes, times, alarms, delays',
     "fleet": "many streams: updates per second, bytes, files; 4 GB",
     "detect": "`limpet detect` on 10^7 rows: rows per second, memory",
@@ -32,11 +32,11 @@ SLOW_BENCHMARKS = {
     "jetstream": "from JetStream to alarms: points per second, latency, memory",
     "serve": "the server: points per second, latency, 10^4 streams",
     "serve_crash": "kill -9 of the server under load at 38 moments",
-    "spark": "on Spark: rows per second beside a pass-through",
+    "spark": "on Spark: rows per second against a pass-through",
     "spark_crash": "kill -9 of a job on Spark at 14 moments",
-    "adapters": "river's, scikit-learn's and sktime's beside the core",
-    "regression": "regressions on corrupted streams that drift, against rivals",
-    "runtime": "time per point beside rivals, and its growth; 5 GB",
+    "adapters": "overhead of river's, scikit-learn's and sktime's",
+    "regression": "regression on corrupted, drifting streams, against baselines",
+    "runtime": "time per point against baselines, and its growth; 5 GB",
 }
 BENCHMARKS = DEFAULT_BENCHMARKS | SLOW_BENCHMARKS
 

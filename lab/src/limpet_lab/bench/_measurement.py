@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 
-LARGEST_IN_FULL = 1e6
+MAX_FULL_VALUE = 1e6
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Figure:
         >>> Figure("state", 2880, "bytes").text
         '2880 bytes'
         """
-        form = ".0f" if 100.0 <= abs(self.value) <= LARGEST_IN_FULL else ".3g"
+        form = ".0f" if 100.0 <= abs(self.value) <= MAX_FULL_VALUE else ".3g"
         return f"{self.value:{form}} {self.unit}".rstrip()
 
     @property
@@ -67,13 +67,13 @@ class Figure:
 
 def _format_bound(bound: float) -> str:
     """Format integers with all their digits."""
-    return f"{bound:.0f}" if abs(bound) <= LARGEST_IN_FULL and bound == round(bound) else f"{bound:g}"
+    return f"{bound:.0f}" if abs(bound) <= MAX_FULL_VALUE and bound == round(bound) else f"{bound:g}"
 
 
-def power_of_ten(n: int) -> str:
+def format_power_of_ten(n: int) -> str:
     """Format an integer, as a power of ten if it is one.
 
-    >>> power_of_ten(100_000), power_of_ten(1500)
+    >>> format_power_of_ten(100_000), format_power_of_ten(1500)
     ('10^5', '1,500')
     """
     power = len(str(n)) - 1
@@ -83,18 +83,18 @@ def power_of_ten(n: int) -> str:
 INDENT, GAP = "  ", "  "
 
 
-def lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
+def format_lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
     """Format a line per figure; consecutive figures whose names begin alike, up to a colon, get a heading.
 
     >>> figures = [Figure("10^6 streams: update", 49.8, "million/s", at_least=50.0)]
     >>> figures += [Figure("10^6 streams: kernel", 58.4), Figure("state", 128, "bytes")]
-    >>> print(*lines(figures), sep="\\n")
+    >>> print(*format_lines(figures), sep="\\n")
     10^6 streams
       update  49.8 million/s  ≥ 50  ✗
       kernel            58.4
     state          128 bytes
     """
-    labelled = list(_labels(figures))
+    labelled = list(_label_figures(figures))
     columns = [[figure.text for figure in figures], [figure.goal_text for figure in figures]]
     measured, goal = (max(map(len, column), default=0) for column in columns)
     right = measured + (len(GAP) + goal + len(GAP) + 1 if goal else 0)
@@ -110,7 +110,7 @@ def lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
         yield f"{label:{left}}{GAP}{numbers}".rstrip()
 
 
-def _labels(figures: Sequence[Figure]) -> Iterator[tuple[str, Figure | None]]:
+def _label_figures(figures: Sequence[Figure]) -> Iterator[tuple[str, Figure | None]]:
     """Yield the labels at the left with their figures; None for a heading."""
     for head, group in groupby(figures, key=lambda figure: figure.name.partition(": ")[0]):
         members = list(group)

@@ -1,4 +1,4 @@
-"""Streams that separate locked-out from misled learners: calm, then one change, with outliers and known truth.
+"""Streams that separate locked-out from misled learners: stable, then one change, with outliers and known truth.
 
 Before the change every component is N(μ, I): σ = 1 in each coordinate and the level is 0. One component stands at 0;
 two, of equal weight, stand at 0 and at 6σ along the first coordinate. Outliers come independently at a given rate:
@@ -23,17 +23,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-CALM = 1000  # rows before the change
-AFTER = 300  # rows from the change, or from the end of the ramp, to the reading
-COMPONENT_DISTANCE = 6.0  # between two components
-REACH = 20.0  # of scattered outliers
-FAR, NARROW, ALOOF = 15.0, 0.1, 5.0  # clustered ones: how far from the level, how wide, how far from any component
-OUTLIER = -1  # the source of an outlier
+ROWS_BEFORE_CHANGE = 1000  # rows before the change
+ROWS_AFTER_CHANGE = 300  # rows from the change, or from the end of the ramp, to the reading
+COMPONENT_DISTANCE_SD = 6.0  # between two components
+OUTLIER_RANGE_SD = 20.0  # of scattered outliers
+CLUSTER_DISTANCE_SD, CLUSTER_SD, MIN_CLUSTER_CLEARANCE_SD = 15.0, 0.1, 5.0  # clustered ones: how far from the level, how wide, how far from any component
+OUTLIER_SOURCE = -1  # the source of an outlier
 
-SHIFTS = (1.0, 3.0, 10.0, 100.0, 1e6)
-RATES = (0.0, 0.01, 0.05, 0.1, 0.2)
-KINDS = ("uniform", "one-sided", "clustered")
-DIMS = (1, 3, 8)
+SHIFT_SIZES_SD = (1.0, 3.0, 10.0, 100.0, 1e6)
+OUTLIER_RATES = (0.0, 0.01, 0.05, 0.1, 0.2)
+OUTLIER_KINDS = ("uniform", "one-sided", "clustered")
+DIMENSIONS = (1, 3, 8)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class Setting:
 
     def generator(self, *more: float) -> np.random.Generator:
         """Return a generator seeded by the setting and by everything else that distinguishes two runs."""
-        numbers = (self.seed, self.dim, 1000 * self.rate, KINDS.index(self.kind), *(1000 * x for x in more))
+        numbers = (self.seed, self.dim, 1000 * self.rate, OUTLIER_KINDS.index(self.kind), *(1000 * x for x in more))
         return np.random.default_rng([round(x) for x in numbers])
 
     @property
@@ -87,10 +87,10 @@ class Scenario:
     seed: int
 
 
-def settings(
-    rates: Sequence[float] = RATES,
-    kinds: Sequence[str] = KINDS,
-    dims: Sequence[int] = DIMS,
+def make_settings(
+    rates: Sequence[float] = OUTLIER_RATES,
+    kinds: Sequence[str] = OUTLIER_KINDS,
+    dims: Sequence[int] = DIMENSIONS,
     seeds: Sequence[int] = (0,),
 ) -> Iterator[Setting]:
     """All combinations; without outliers there is only one kind."""
@@ -101,56 +101,56 @@ def settings(
                     yield Setting(dim, rate, kind, seed)
 
 
-def level_shift(setting: Setting, size: float, components: int = 1, alone: bool = False) -> Scenario:
+def make_level_shift(setting: Setting, size: float, components: int = 1, alone: bool = False) -> Scenario:
     """All components move at once by `size` σ; or, alone, only the one of two that moves away from the other."""
     rng = setting.generator(0, components, alone, size)
-    before = component_means(components, setting.dim)
-    path = np.tile(before, (CALM + AFTER, 1, 1))
-    moved = moving(setting, components, alone)
-    path[CALM:, moved] += size * direction(setting, rng)
+    before = make_component_means(components, setting.dim)
+    path = np.tile(before, (ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE, 1, 1))
+    moved = select_moving_components(setting, components, alone)
+    path[ROWS_BEFORE_CHANGE:, moved] += size * draw_direction(setting, rng)
     level = before.mean(axis=0) if alone else path.mean(axis=1)
     labels = {"shift": f"{size:g}σ", **setting.labels}
-    return draw(setting, rng, path, level, np.ones(len(path)), labels, CALM)
+    return draw_scenario(setting, rng, path, level, np.ones(len(path)), labels, ROWS_BEFORE_CHANGE)
 
 
-def variance_jump(setting: Setting, factor: float) -> Scenario:
+def make_variance_jump(setting: Setting, factor: float) -> Scenario:
     """The variance of every coordinate is multiplied by `factor`; the level stays."""
     rng = setting.generator(1, factor)
-    path = np.zeros((CALM + AFTER, 1, setting.dim))
-    scale = np.where(np.arange(len(path)) < CALM, 1.0, np.sqrt(factor))
+    path = np.zeros((ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE, 1, setting.dim))
+    scale = np.where(np.arange(len(path)) < ROWS_BEFORE_CHANGE, 1.0, np.sqrt(factor))
     labels = {"variance": f"×{factor:g}" if factor >= 1 else f"÷{1 / factor:g}", **setting.labels}
-    return draw(setting, rng, path, path[:, 0], scale, labels, CALM)
+    return draw_scenario(setting, rng, path, path[:, 0], scale, labels, ROWS_BEFORE_CHANGE)
 
 
-def ramp(setting: Setting, size: float = 10.0, length: int = 500) -> Scenario:
+def make_ramp(setting: Setting, size: float = 10.0, length: int = 500) -> Scenario:
     """The level moves by `size` σ in `length` equal steps, then stays; read 300 rows after the last step."""
     rng = setting.generator(2, size)
-    progress = np.clip((np.arange(CALM + length + AFTER) - CALM + 1.0) / length, 0.0, 1.0)
-    path = progress[:, None, None] * size * direction(setting, rng)
+    progress = np.clip((np.arange(ROWS_BEFORE_CHANGE + length + ROWS_AFTER_CHANGE) - ROWS_BEFORE_CHANGE + 1.0) / length, 0.0, 1.0)
+    path = progress[:, None, None] * size * draw_direction(setting, rng)
     labels = {"ramp": f"{size:g}σ", **setting.labels}
-    return draw(setting, rng, path, path[:, 0], np.ones(len(path)), labels, CALM + length)
+    return draw_scenario(setting, rng, path, path[:, 0], np.ones(len(path)), labels, ROWS_BEFORE_CHANGE + length)
 
 
-def burst(rng: np.random.Generator, length: int, dim: int) -> FloatArray:
+def draw_burst(rng: np.random.Generator, length: int, dim: int) -> FloatArray:
     """Scattered outliers in a row: (length, d), each coordinate within ±20σ of the level 0."""
-    return rng.uniform(-REACH, REACH, (length, dim))
+    return rng.uniform(-OUTLIER_RANGE_SD, OUTLIER_RANGE_SD, (length, dim))
 
 
-def component_means(components: int, dim: int) -> FloatArray:
+def make_component_means(components: int, dim: int) -> FloatArray:
     """The component means before the change: (K, d)."""
     means = np.zeros((components, dim))
-    means[:, 0] = COMPONENT_DISTANCE * np.arange(components)
+    means[:, 0] = COMPONENT_DISTANCE_SD * np.arange(components)
     return means
 
 
-def moving(setting: Setting, components: int, alone: bool) -> slice:
+def select_moving_components(setting: Setting, components: int, alone: bool) -> slice:
     """The components that move: all, or alone the upper one up or the lower one down."""
     if not alone:
         return slice(None)
     return slice(components - 1, None) if setting.moves_up else slice(0, 1)
 
 
-def direction(setting: Setting, rng: np.random.Generator) -> FloatArray:
+def draw_direction(setting: Setting, rng: np.random.Generator) -> FloatArray:
     """1 or −1 in the coordinates that move, else 0: (d,)."""
     sign = 1.0 if setting.moves_up else -1.0
     if setting.seed % 2 == 0:
@@ -160,7 +160,7 @@ def direction(setting: Setting, rng: np.random.Generator) -> FloatArray:
     return direction
 
 
-def draw(
+def draw_scenario(
     setting: Setting,
     rng: np.random.Generator,
     path: FloatArray,
@@ -175,19 +175,19 @@ def draw(
     y = path[np.arange(n), source] + scale[:, None] * rng.standard_normal((n, dim))
     outliers = rng.random(n) < setting.rate
     if setting.kind == "clustered":
-        strange = far_place(rng, path) + NARROW * rng.standard_normal((n, dim))
+        strange = draw_cluster_center(rng, path) + CLUSTER_SD * rng.standard_normal((n, dim))
     else:
-        low = -REACH if setting.kind == "uniform" else 0.0
-        strange = level + rng.uniform(low, REACH, (n, dim))
-    y[outliers], source[outliers] = strange[outliers], OUTLIER
-    return Scenario(y, source, CALM, settled, path[-1], float(scale[-1] ** 2), labels, setting.seed)
+        low = -OUTLIER_RANGE_SD if setting.kind == "uniform" else 0.0
+        strange = level + rng.uniform(low, OUTLIER_RANGE_SD, (n, dim))
+    y[outliers], source[outliers] = strange[outliers], OUTLIER_SOURCE
+    return Scenario(y, source, ROWS_BEFORE_CHANGE, settled, path[-1], float(scale[-1] ** 2), labels, setting.seed)
 
 
-def far_place(rng: np.random.Generator, path: FloatArray) -> FloatArray:
+def draw_cluster_center(rng: np.random.Generator, path: FloatArray) -> FloatArray:
     """A place 15σ from the first level and apart from all components on the whole of their way."""
     occupied = np.concatenate((*path[::20], path[-1]))
     while True:
         away = rng.standard_normal(path.shape[2])
-        position: FloatArray = path[0].mean(axis=0) + FAR * away / np.linalg.norm(away)
-        if np.linalg.norm(occupied - position, axis=1).min() >= ALOOF:
+        position: FloatArray = path[0].mean(axis=0) + CLUSTER_DISTANCE_SD * away / np.linalg.norm(away)
+        if np.linalg.norm(occupied - position, axis=1).min() >= MIN_CLUSTER_CLEARANCE_SD:
             return position

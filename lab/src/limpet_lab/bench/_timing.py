@@ -14,7 +14,7 @@ from limpet_lab.bench._measurement import Figure
 # Processes with the time they take and the memory they have at most.
 
 # A small process starts the command, because Linux counts the memory of the starting process as the program's.
-STARTER = """
+STARTER_SCRIPT = """
 import os, subprocess, sys, time
 began = time.perf_counter()
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -24,28 +24,28 @@ print(time.perf_counter() - began, usage.ru_maxrss, os.waitstatus_to_exitcode(st
 
 
 @dataclass(frozen=True)
-class Cost:
+class CommandCost:
     """Seconds until the end, and megabytes of memory at the most."""
 
     seconds: float
     megabytes: float
 
 
-def cost_of(command: Sequence[str], cwd: str | None = None) -> Cost:
+def measure_command(command: Sequence[str], cwd: str | None = None) -> CommandCost:
     """Runs a command to its end."""
-    starter = [sys.executable, "-c", STARTER, *command]
+    starter = [sys.executable, "-c", STARTER_SCRIPT, *command]
     completed = subprocess.run(starter, cwd=cwd, capture_output=True, text=True, check=True)
     seconds, memory, code = completed.stdout.split()
     if code != "0":
         raise RuntimeError(f"{' '.join(command)} ended with {code}: {completed.stderr[-1000:]}")
     scale = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes elsewhere
-    return Cost(float(seconds), int(memory) / scale)
+    return CommandCost(float(seconds), int(memory) / scale)
 
 
 Job = Callable[[], object]
 
 
-def best_times(jobs: Mapping[str, Job], rounds: int, repeats: int = 1) -> dict[str, float]:
+def measure_best_times(jobs: Mapping[str, Job], rounds: int, repeats: int = 1) -> dict[str, float]:
     """Return the shortest time of each job in seconds; jobs alternate, so that a slow spell hits all of them.
 
     repeats: how often a job is run at its turn, so that it does not pay for caches that another one has filled.
@@ -66,7 +66,7 @@ def best_times(jobs: Mapping[str, Job], rounds: int, repeats: int = 1) -> dict[s
     return best
 
 
-def times_a_point(jobs: Mapping[str, tuple[Job, int]], rounds: int) -> list[Figure]:
-    """The shortest time of each job, by its points; see `best_times`."""
-    times = best_times({name: job for name, (job, _) in jobs.items()}, rounds)
+def measure_times_per_point(jobs: Mapping[str, tuple[Job, int]], rounds: int) -> list[Figure]:
+    """The shortest time of each job, by its points; see `measure_best_times`."""
+    times = measure_best_times({name: job for name, (job, _) in jobs.items()}, rounds)
     return [Figure(name, times[name] / points * 1e9, "ns per point") for name, (_, points) in jobs.items()]

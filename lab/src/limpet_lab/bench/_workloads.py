@@ -14,27 +14,27 @@ from limpet.exceptions import LimpetWarning
 from limpet.fleet import Fleet
 from limpet.fleet._membership import StreamSnapshot
 from limpet.learners import SRA, Detector, Learner
-from limpet_lab.bench._scenarios import COMPONENT_DISTANCE, FloatArray
+from limpet_lab.bench._scenarios import COMPONENT_DISTANCE_SD, FloatArray
 from limpet_lab.bench._timing import Job
 
-IN_TRUTH = 64  # streams that learn; a million starts would take minutes
+N_LEARNING_STREAMS = 64  # streams that learn; a million starts would take minutes
 N_WARMUP_POINTS = 300  # points of each, and of a single learner
-SPARE = 40_000  # rows more than a call takes, so that a stream does not see the same few again and again
-SHIFT = 997  # rows from the points of a call to those of the next one, at most
-WORTH_TIMING = 5000  # points
+SPARE_ROWS = 40_000  # rows more than a call takes, so that a stream does not see the same few again and again
+MAX_CALL_SHIFT_ROWS = 997  # rows from the points of a call to those of the next one, at most
+MIN_TIMED_POINTS = 5000  # points
 
 
-def points_of(n: int, components: int, dim: int, outliers: float = 0.0) -> FloatArray:
+def draw_points(n: int, components: int, dim: int, outliers: float = 0.0) -> FloatArray:
     """Rows of components of equal weight, σ = 1, 6σ apart in every coordinate, and a share of outliers: (n, d)."""
     rng = np.random.default_rng([components, dim])
-    means = COMPONENT_DISTANCE * np.arange(components, dtype=np.float64)[:, None] + np.zeros(dim)
+    means = COMPONENT_DISTANCE_SD * np.arange(components, dtype=np.float64)[:, None] + np.zeros(dim)
     rows: FloatArray = means[rng.integers(components, size=n)] + rng.standard_normal((n, dim))
     out = rng.random(n) < outliers
     rows[out] = rng.uniform(means.min() - 20.0, means.max() + 20.0, (int(out.sum()), dim))
     return rows
 
 
-class Kind:
+class StreamKind:
     """A kind of stream: what learns it, and points like those that it is going to see."""
 
     def __init__(self, components: int, dim: int, outliers: float = 0.0, **settings: Any) -> None:
@@ -49,7 +49,7 @@ class Kind:
 
     def points(self, n: int) -> FloatArray:
         """(n, d)."""
-        return points_of(n, self.components, self.dim, self.outliers)
+        return draw_points(n, self.components, self.dim, self.outliers)
 
     def learner(self) -> Learner:
         """A learner that has started, both of its ways compiled."""
@@ -64,7 +64,7 @@ class Kind:
         rng, rows = np.random.default_rng(0), self.points(50 * N_WARMUP_POINTS)
         fleet = Fleet(self.model())
         for _ in range(N_WARMUP_POINTS):
-            fleet.update(np.arange(IN_TRUTH), rows[rng.integers(len(rows), size=IN_TRUTH)])
+            fleet.update(np.arange(N_LEARNING_STREAMS), rows[rng.integers(len(rows), size=N_LEARNING_STREAMS)])
         return fleet._membership.all_streams()
 
     @property
@@ -76,8 +76,8 @@ class Kind:
         """Return a fleet with these keys, its states copied from `snapshot`."""
         snapshot = self.snapshot
         states = np.empty((len(keys), snapshot.states.shape[1]))
-        for first in range(0, len(keys), IN_TRUTH):
-            part = states[first : first + IN_TRUTH]
+        for first in range(0, len(keys), N_LEARNING_STREAMS):
+            part = states[first : first + N_LEARNING_STREAMS]
             part[:] = snapshot.states[: len(part)]
         fleet = Fleet(self.model())
         fleet._executor.set_width(self.dim, None)
@@ -87,14 +87,14 @@ class Kind:
     def ticks(self, n_streams: int) -> tuple[Job, int]:
         """Return a job and its number of points: `Fleet.update` with the same keys at each call, a point per stream."""
         keys = np.arange(n_streams)
-        fleet, rows = self.fleet(keys.tolist()), self.points(n_streams + SPARE)
-        return cycling_job(partial(fleet.update, keys), rows, n_streams)
+        fleet, rows = self.fleet(keys.tolist()), self.points(n_streams + SPARE_ROWS)
+        return make_cycling_job(partial(fleet.update, keys), rows, n_streams)
 
 
-def cycling_job(learn: Callable[[Any], object], rows: Any, n: int, worth: int = WORTH_TIMING) -> tuple[Job, int]:
+def make_cycling_job(learn: Callable[[Any], object], rows: Any, n: int, worth: int = MIN_TIMED_POINTS) -> tuple[Job, int]:
     """Return a job and its number of points: calls with n rows each, different each time; more calls if n is small."""
     n_calls, i_call = min(max(worth // n, 1), 1000), 0
-    starts = range(0, len(rows) - n + 1, min(n, SHIFT))
+    starts = range(0, len(rows) - n + 1, min(n, MAX_CALL_SHIFT_ROWS))
 
     def job() -> None:
         nonlocal i_call
@@ -108,18 +108,18 @@ def cycling_job(learn: Callable[[Any], object], rows: Any, n: int, worth: int = 
 
 
 @cache
-def plain(components: int = 2, dim: int = 1, outliers: float = 0.0) -> Kind:
+def make_sra_kind(components: int = 2, dim: int = 1, outliers: float = 0.0) -> StreamKind:
     """The plain scheme, set by hand; where there are many numbers to learn, from more first points than usual."""
-    return Kind(components, dim, outliers, gamma=6.0 * math.sqrt(dim), rho=0.01, n_init=max(10, 4 * components * dim))
+    return StreamKind(components, dim, outliers, gamma=6.0 * math.sqrt(dim), rho=0.01, n_init=max(10, 4 * components * dim))
 
 
 @cache
-def detector_kind(components: int = 1, **settings: Any) -> Kind:
+def make_detector_kind(components: int = 1, **settings: Any) -> StreamKind:
     """Return a Detector with this number of components."""
-    return Kind(components, 1, **settings)
+    return StreamKind(components, 1, **settings)
 
 
-def detector_kinds() -> dict[str, Kind]:
+def make_detector_kinds() -> dict[str, StreamKind]:
     """Return the Detector for one and two components, and with compact memory."""
-    kinds = {f"Detector, K={K}, d=1": detector_kind(K) for K in (1, 2)}
-    return kinds | {"compact Detector, K=1, d=1": detector_kind(memory="compact")}
+    kinds = {f"Detector, K={K}, d=1": make_detector_kind(K) for K in (1, 2)}
+    return kinds | {"compact Detector, K=1, d=1": make_detector_kind(memory="compact")}

@@ -14,26 +14,26 @@ from limpet.metrics import segment_mse
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "medians over 30 seeds, α = 0.99, U = 20, started on the first 10 points"
-SEEDS = 30
-FAILED = 0.1  # an S_eval per coordinate beyond which a component lies where the data have none
+N_SEEDS = 30
+FAILED_START_MSE = 0.1  # an S_eval per coordinate beyond which a component lies where the data have none
 
 
 def measure(quick: bool) -> list[Figure]:
     """S_bc, S_ac, S_tot for each stream; the share of failed starts; the lock-out on the printed 3-D data."""
-    seeds = range(5 if quick else SEEDS)
+    seeds = range(5 if quick else N_SEEDS)
     figures = []
     for make, goals in ((make_abrupt, (0.001, 0.004, 0.003)), (make_gradual, (0.001, 0.002, 0.001))):
-        figures += rows("SRA", make, 1, goals, seeds, lambda: SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"))
+        figures += measure_learner("SRA", make, 1, goals, seeds, lambda: SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"))
     for make in (make_abrupt, make_gradual):
-        figures += rows(
+        figures += measure_learner(
             "SRA", make, 3, (0.035, None, None), seeds, lambda: SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")
         )
     for make in (make_abrupt, make_gradual):  # for scale: the same without a threshold
-        figures += rows("SEM", make, 1, (None, None, None), seeds, lambda: SEM(2, rho=0.005))
+        figures += measure_learner("SEM", make, 1, (None, None, None), seeds, lambda: SEM(2, rho=0.005))
     return figures
 
 
-def rows(
+def measure_learner(
     name: str,
     make: Callable[..., Stream],
     dim: int,
@@ -42,7 +42,7 @@ def rows(
     learner: Callable[[], Learner],
 ) -> list[Figure]:
     """The figures of one learner on one kind of stream."""
-    errors, dropped = [], []
+    errors, rejected = [], []
     for seed in seeds:
         stream = make(dim=dim, seed=seed)
         model = learner()
@@ -52,14 +52,14 @@ def rows(
         assert stream.means is not None
         assert isinstance(stream.change_points, list)
         errors.append(segment_mse(means, stream.means, stream.change_points[0]))
-        dropped.append(model.n_rejected / model.n_seen)
+        rejected.append(model.n_rejected / model.n_seen)
     table = np.array(errors)
     title = f"{name}, {dim}-D {make.__name__.removeprefix('make_')}"
     figures = [
         Figure(f"{title}: {metric}", float(np.median(table[:, column])), "", goal)
         for column, (metric, goal) in enumerate(zip(("S_bc", "S_ac", "S_tot"), goals, strict=True), start=1)
     ]
-    failed = float(np.mean(table[:, 0] > FAILED * dim))
+    failed = float(np.mean(table[:, 0] > FAILED_START_MSE * dim))
     figures.append(Figure(f"{title}: failed starts", 100 * failed, "% of the seeds"))
-    figures.append(Figure(f"{title}: dropped", 100 * float(np.median(dropped)), "% of the points"))
+    figures.append(Figure(f"{title}: rejected", 100 * float(np.median(rejected)), "% of the points"))
     return figures

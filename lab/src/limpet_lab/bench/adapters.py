@@ -1,4 +1,4 @@
-"""What the adapters cost per point beside the learners that they hand their points to."""
+"""Overhead of the adapters per point."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from limpet._optional import require_installed
 from limpet.learners import Detector
 from limpet.models import LinearRegression, LogisticRegression
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench._timing import Job, best_times
+from limpet_lab.bench._timing import Job, measure_best_times
 
-# Drifts of a classifier's error, zeros and ones: how soon a rise is noticed, beside river's own detectors.
+# Drifts of a classifier's error, zeros and ones: how soon a rise is detected, compared with river's own detectors.
 
-RISES = ((0.05, 0.2), (0.1, 0.2), (0.2, 0.35), (0.1, 0.9))
-CALM, AFTER = 2_000, 2_000  # errors before the rise, and after it
-UNSEEN = 1_000  # the first seed: the size of a block was chosen on streams of smaller ones
+ERROR_RATE_RISES = ((0.05, 0.2), (0.1, 0.2), (0.2, 0.35), (0.1, 0.9))
+ROWS_BEFORE_RISE, ROWS_AFTER_RISE = 2_000, 2_000  # errors before the rise, and after it
+FIRST_SEED = 1_000  # the first seed: the size of a block was chosen on streams of smaller ones
 
 
-def drifts_of_errors(quick: bool) -> list[Figure]:
+def measure_drift_detectors(quick: bool) -> list[Figure]:
     """Of each rise: how many of the streams it was found in, the median delay, and false alarms before it."""
     from river import drift
 
@@ -32,44 +32,48 @@ def drifts_of_errors(quick: bool) -> list[Figure]:
         "DDM": drift.binary.DDM,
     }
     figures = []
-    for before, after in RISES:
+    for before, after in ERROR_RATE_RISES:
         for name, make in detectors.items():
-            seeds = range(UNSEEN, UNSEEN + (5 if quick else 50))
-            outcomes = [followed(make(), errors(before, after, seed)) for seed in seeds]
+            seeds = range(FIRST_SEED, FIRST_SEED + (5 if quick else 50))
+            outcomes = [detect_rise(make(), draw_errors(before, after, seed)) for seed in seeds]
             delays = [delay for _, delay in outcomes if delay is not None]
             title = f"errors from {before:.0%} to {after:.0%}, {name}"
             figures += [
                 Figure(f"{title}: found", 100.0 * len(delays) / len(outcomes), "%"),
                 Figure(f"{title}: delay", float(np.median(delays)) if delays else float("nan"), "predictions"),
-                Figure(f"{title}: false alarms", 1e4 * sum(n for n, _ in outcomes) / (CALM * len(outcomes)), "in 10^4"),
+                Figure(
+                    f"{title}: false alarms",
+                    1e4 * sum(n for n, _ in outcomes) / (ROWS_BEFORE_RISE * len(outcomes)),
+                    "in 10^4",
+                ),
             ]
     return figures
 
 
-def errors(before: float, after: float, seed: int) -> list[int]:
+def draw_errors(before: float, after: float, seed: int) -> list[int]:
     """Zeros and ones, with so many ones before and after the rise."""
     rng = np.random.default_rng(seed)
-    drawn = np.concatenate([rng.random(CALM) < before, rng.random(AFTER) < after])
+    drawn = np.concatenate([rng.random(ROWS_BEFORE_RISE) < before, rng.random(ROWS_AFTER_RISE) < after])
     numbers: list[int] = drawn.astype(int).tolist()
     return numbers
 
 
-def followed(detector: Any, values: list[int]) -> tuple[int, int | None]:
+def detect_rise(detector: Any, values: list[int]) -> tuple[int, int | None]:
     """Return how many drifts were reported before the rise, and the delay of the first after it, if any."""
     early = 0
     for row, value in enumerate(values):
         detector.update(value)
-        if detector.drift_detected and row >= CALM:
-            return early, row - CALM
+        if detector.drift_detected and row >= ROWS_BEFORE_RISE:
+            return early, row - ROWS_BEFORE_RISE
         early += bool(detector.drift_detected)
     return early, None
 
 
 TITLE = "one core, after the warm-up; rows of three numbers, of one for drifts and for series; batches of 1,000 rows"
-GOAL = 250_000  # points per second, learned and scored by river's conventions
-BATCH = 1_000
+GOAL_POINTS_PER_S = 250_000  # points per second, learned and scored by river's conventions
+BATCH_ROWS = 1_000
 
-Pair = tuple[Job, Job]
+JobPair = tuple[Job, Job]
 """The adapter's job and the core's."""
 
 
@@ -78,13 +82,13 @@ def measure(quick: bool) -> list[Figure]:
     require_installed("this benchmark", "limpet[river,sklearn,sktime]", "river", "sklearn", "sktime", "pandas")
     n, rounds = (4_000, 3) if quick else (50_000, 9)
     rows = np.random.default_rng(0).normal((5.0, 900.0, 60.0), (1.0, 40.0, 2.0), (n, 3))
-    pairs = {**river_pairs(rows), **sklearn_pairs(rows), **sktime_pairs(rows[:, 0])}
+    pairs = {**make_river_jobs(rows), **make_sklearn_jobs(rows), **make_sktime_jobs(rows[:, 0])}
     jobs = {
         f"{kind} {name}": job for name, pair in pairs.items() for kind, job in zip(("ours", "core"), pair, strict=True)
     }
     for job in jobs.values():  # compiled and warm
         job()
-    times = best_times(jobs, rounds)
+    times = measure_best_times(jobs, rounds)
     figures = []
     for name in pairs:
         ours, core = (times[f"{kind} {name}"] / n * 1e9 for kind in ("ours", "core"))
@@ -93,18 +97,18 @@ def measure(quick: bool) -> list[Figure]:
             Figure(f"{name}: over the core", ours - core, "ns per point"),
         ]
     both = times["ours river AnomalyDetector, learn_one + score_one"]
-    speed = Figure("river AnomalyDetector, d=3: learned and scored", n / both, "points/s", at_least=GOAL)
-    return [*figures, speed, *drifts_of_errors(quick)]
+    speed = Figure("river AnomalyDetector, d=3: learned and scored", n / both, "points/s", at_least=GOAL_POINTS_PER_S)
+    return [*figures, speed, *measure_drift_detectors(quick)]
 
 
-def river_pairs(rows: Any) -> dict[str, Pair]:
+def make_river_jobs(rows: Any) -> dict[str, JobPair]:
     """One dict after another, and one number after another."""
     from limpet.adapters.river import AnomalyDetector, DriftDetector
 
     detector, drift, core, level = AnomalyDetector(), DriftDetector(), Detector(), Detector()
     points = [dict(zip(("load", "power", "heat"), row, strict=True)) for row in rows.tolist()]
     numbers = rows[:, 0].tolist()
-    each(detector.learn_one, points[:BATCH])
+    call_each(detector.learn_one, points[:BATCH_ROWS])
 
     def both() -> None:
         learn, score = detector.learn_one, detector.score_one
@@ -118,11 +122,11 @@ def river_pairs(rows: Any) -> dict[str, Pair]:
 
     return {
         "river AnomalyDetector, learn_one + score_one": (both, core_both),
-        "river DriftDetector, update": (lambda: each(drift.update, numbers), lambda: level.process(rows[:, 0])),
+        "river DriftDetector, update": (lambda: call_each(drift.update, numbers), lambda: level.process(rows[:, 0])),
     }
 
 
-def sklearn_pairs(rows: Any) -> dict[str, Pair]:
+def make_sklearn_jobs(rows: Any) -> dict[str, JobPair]:
     """One batch after another."""
     from limpet.adapters.sklearn import (
         OnlineGaussianMixture,
@@ -132,9 +136,9 @@ def sklearn_pairs(rows: Any) -> dict[str, Pair]:
         StreamScores,
     )
 
-    targets, batches = rows @ (1.0, 0.1, -2.0), cut(rows)
+    targets, batches = rows @ (1.0, 0.1, -2.0), split_into_batches(rows)
     labels = (targets > np.median(targets)).astype(float)
-    pairs, labelled = (list(zip(batches, cut(each_row), strict=True)) for each_row in (targets, labels))
+    pairs, labelled = (list(zip(batches, split_into_batches(each_row), strict=True)) for each_row in (targets, labels))
     detector, mixture, regressor, classifier = (
         OutlierDetector().fit(rows),
         OnlineGaussianMixture(),
@@ -146,46 +150,46 @@ def sklearn_pairs(rows: Any) -> dict[str, Pair]:
     linear, logistic = regressor._new_learner(LinearRegression), classifier._new_learner(LogisticRegression)
     return {
         "scikit-learn OutlierDetector, partial_fit": (
-            lambda: each(detector.partial_fit, batches),
-            lambda: each(core.process, batches),
+            lambda: call_each(detector.partial_fit, batches),
+            lambda: call_each(core.process, batches),
         ),
         "scikit-learn OutlierDetector, predict": (
-            lambda: each(detector.predict, batches),
-            lambda: each(lambda batch: core.score_only(batch, independent=True), batches),
+            lambda: call_each(detector.predict, batches),
+            lambda: call_each(lambda batch: core.score_only(batch, independent=True), batches),
         ),
         "scikit-learn StreamScores, transform": (
-            lambda: each(scores.transform, batches),
-            lambda: each(lambda batch: core.score_only(batch, independent=True), batches),
+            lambda: call_each(scores.transform, batches),
+            lambda: call_each(lambda batch: core.score_only(batch, independent=True), batches),
         ),
         "scikit-learn OnlineGaussianMixture, partial_fit": (
-            lambda: each(mixture.partial_fit, batches),
-            lambda: each(other.process, batches),
+            lambda: call_each(mixture.partial_fit, batches),
+            lambda: call_each(other.process, batches),
         ),
         "scikit-learn RobustRegressor, partial_fit": (
-            lambda: each(lambda pair: regressor.partial_fit(*pair), pairs),
-            lambda: each(lambda pair: linear.process(*pair), pairs),
+            lambda: call_each(lambda pair: regressor.partial_fit(*pair), pairs),
+            lambda: call_each(lambda pair: linear.process(*pair), pairs),
         ),
         "scikit-learn RobustClassifier, partial_fit": (
-            lambda: each(lambda pair: classifier.partial_fit(pair[0], pair[1], classes), labelled),
-            lambda: each(lambda pair: logistic.process(*pair), labelled),
+            lambda: call_each(lambda pair: classifier.partial_fit(pair[0], pair[1], classes), labelled),
+            lambda: call_each(lambda pair: logistic.process(*pair), labelled),
         ),
     }
 
 
-def sktime_pairs(values: Any) -> dict[str, Pair]:
+def make_sktime_jobs(values: Any) -> dict[str, JobPair]:
     """Update with one piece of a series after another, on a new detector, since a detector keeps all its data."""
     import pandas as pd
 
     from limpet.adapters.sktime import AnomalyDetector, ChangePointDetector
 
-    pieces = cut(pd.DataFrame({"load": values}))
+    pieces = split_into_batches(pd.DataFrame({"load": values}))
     arrays = [piece.to_numpy() for piece in pieces]
 
     def ours(kind: Callable[[], Any]) -> Job:
-        return lambda: each(kind().fit(pieces[0]).update, pieces[1:])
+        return lambda: call_each(kind().fit(pieces[0]).update, pieces[1:])
 
     def core() -> None:
-        each(Detector().process, arrays)
+        call_each(Detector().process, arrays)
 
     return {
         "sktime ChangePointDetector, fit + update": (ours(ChangePointDetector), core),
@@ -193,12 +197,12 @@ def sktime_pairs(values: Any) -> dict[str, Pair]:
     }
 
 
-def cut(rows: Any) -> list[Any]:
+def split_into_batches(rows: Any) -> list[Any]:
     """In batches."""
-    return [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)]
+    return [rows[first : first + BATCH_ROWS] for first in range(0, len(rows), BATCH_ROWS)]
 
 
-def each(call: Callable[[Any], object], points: Sequence[Any]) -> None:
+def call_each(call: Callable[[Any], object], points: Sequence[Any]) -> None:
     """One call for each."""
     for point in points:
         call(point)

@@ -1,8 +1,8 @@
-"""Delays: how many points after a change the alarm comes, for ours and for rivals at the same rate of false alarms.
+"""Detection delay at an equal false-alarm rate, against baselines.
 
-A rival is a score, held against the threshold that it passes once in 1/far stable points; ADWIN is held to that rate by
-its δ. The optimal CUSUM knows both laws, outliers included. Delays are medians; 1 is the first point of the new regime.
-Then bursts: how often outliers in a row raise a change alarm, over how often 60 calm points do.
+A baseline is a score with the threshold that it passes once in 1/far stable points; ADWIN gets that rate by its δ. The
+optimal CUSUM knows both laws, outliers included. Delays are medians; 1 is the first point of the new regime. Then
+bursts: how often outliers in a row raise a change alarm, over how often 60 stable points do.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from limpet._optional import optional_import
 from limpet._validation import FloatArray
 from limpet.drift import KSWIN, RiverPageHinkley
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench.false_alarm_rate import REACH
-from limpet_lab.bench.false_alarm_rate import ours as alarms_of_ours
+from limpet_lab.bench.false_alarm_rate import OUTLIER_RANGE_SD
+from limpet_lab.bench.false_alarm_rate import flag_detector_alarms as alarms_of_ours
 
 TITLE = "points until a change alarm, one variable, median; every method with as many false alarms"
 
-FAR = 1e-4
-BEFORE, AFTER = 2000, 2000  # points before the change, and after it
-WINDOW = 60  # points in which a burst is evaluated
+FALSE_ALARM_RATE = 1e-4
+ROWS_BEFORE_CHANGE, ROWS_AFTER_CHANGE = 2000, 2000  # points before the change, and after it
+BURST_WINDOW_ROWS = 60  # points in which a burst is evaluated
 
 
 @dataclass(frozen=True)
-class Kind:
+class ChangeKind:
     """A change of level by `shift` standard deviations, or of the standard deviation by a factor."""
 
     name: str
@@ -40,41 +40,41 @@ class Kind:
     """What ours may be, in multiples of the optimal CUSUM's."""
 
 
-KINDS = (
-    Kind(".5 sd", 0.5, 1.0, 2.0),
-    Kind("1 sd", 1.0, 1.0, 2.0),
-    Kind("2 sd", 2.0, 1.0, 2.0),
-    Kind("3 sd", 3.0, 1.0, 2.0),
-    Kind("5 sd", 5.0, 1.0),
-    Kind("variance × 2", 0.0, math.sqrt(2.0)),
-    Kind("variance × 4", 0.0, 2.0),
-    Kind("variance ÷ 4", 0.0, 0.5, 2.0),
+CHANGE_KINDS = (
+    ChangeKind(".5 sd", 0.5, 1.0, 2.0),
+    ChangeKind("1 sd", 1.0, 1.0, 2.0),
+    ChangeKind("2 sd", 2.0, 1.0, 2.0),
+    ChangeKind("3 sd", 3.0, 1.0, 2.0),
+    ChangeKind("5 sd", 5.0, 1.0),
+    ChangeKind("variance × 2", 0.0, math.sqrt(2.0)),
+    ChangeKind("variance × 4", 0.0, 2.0),
+    ChangeKind("variance ÷ 4", 0.0, 0.5, 2.0),
 )
-MOST_POINTS = {"5 sd": 6.0}
+MAX_DELAY_POINTS = {"5 sd": 6.0}
 
-Scores = Callable[[FloatArray], FloatArray]
+ScoreFunction = Callable[[FloatArray], FloatArray]
 
 
-def stable(rng: np.random.Generator, n: int, share: float) -> FloatArray:
+def draw_stable(rng: np.random.Generator, n: int, share: float) -> FloatArray:
     """Normal points with outliers."""
-    return with_outliers(rng, rng.standard_normal(n), share)
+    return add_outliers(rng, rng.standard_normal(n), share)
 
 
-def changed(rng: np.random.Generator, kind: Kind, share: float) -> FloatArray:
+def draw_changed(rng: np.random.Generator, kind: ChangeKind, share: float) -> FloatArray:
     """A stream that changes after BEFORE points."""
-    y = rng.standard_normal(BEFORE + AFTER)
-    y[BEFORE:] = y[BEFORE:] * kind.scale + kind.shift
-    return with_outliers(rng, y, share)
+    y = rng.standard_normal(ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE)
+    y[ROWS_BEFORE_CHANGE:] = y[ROWS_BEFORE_CHANGE:] * kind.scale + kind.shift
+    return add_outliers(rng, y, share)
 
 
-def with_outliers(rng: np.random.Generator, y: FloatArray, share: float) -> FloatArray:
+def add_outliers(rng: np.random.Generator, y: FloatArray, share: float) -> FloatArray:
     """Puts a uniform outlier in place of a share of the points."""
     out = rng.random(len(y)) < share
-    y[out] = rng.uniform(-REACH, REACH, int(out.sum()))
+    y[out] = rng.uniform(-OUTLIER_RANGE_SD, OUTLIER_RANGE_SD, int(out.sum()))
     return y
 
 
-def cusum(ratios: FloatArray, scores: FloatArray) -> None:
+def compute_cusum(ratios: FloatArray, scores: FloatArray) -> None:
     """Page's statistic of log-likelihood ratios."""
     total = 0.0
     for t in range(len(ratios)):
@@ -82,15 +82,15 @@ def cusum(ratios: FloatArray, scores: FloatArray) -> None:
         scores[t] = total
 
 
-compiled_cusum = jit_entry_point(cusum, releases_gil=True)
+compiled_cusum = jit_entry_point(compute_cusum, releases_gil=True)
 
 
-def optimal(kind: Kind, share: float) -> Scores:
+def make_optimal_cusum(kind: ChangeKind, share: float) -> ScoreFunction:
     """The CUSUM that knows the law before the change, the law after it, and the outliers'."""
 
     def density(y: FloatArray, shift: float, scale: float) -> FloatArray:
         normal = np.exp(-0.5 * ((y - shift) / scale) ** 2) / (scale * math.sqrt(2 * math.pi))
-        return (1.0 - share) * normal + share * (np.abs(y) <= REACH) / (2.0 * REACH) + 1e-300
+        return (1.0 - share) * normal + share * (np.abs(y) <= OUTLIER_RANGE_SD) / (2.0 * OUTLIER_RANGE_SD) + 1e-300
 
     def scores(y: FloatArray) -> FloatArray:
         ratios = np.log(density(y, kind.shift, kind.scale) / density(y, 0.0, 1.0))
@@ -101,9 +101,9 @@ def optimal(kind: Kind, share: float) -> Scores:
     return scores
 
 
-def focus(clip: float = math.inf) -> Scores:
+def make_focus(clip: float = math.inf) -> ScoreFunction:
     """FOCuS for a mean that is not known and a variance that is, on clipped data."""
-    with optional_import("FOCuS", "limpet-lab[rivals]"):
+    with optional_import("FOCuS", "limpet-lab[baselines]"):
         from changepoint_online import Focus, Gaussian
 
     def scores(y: FloatArray) -> FloatArray:
@@ -117,7 +117,7 @@ def focus(clip: float = math.inf) -> Scores:
     return scores
 
 
-def adwin(delta: float) -> Scores:
+def make_adwin(delta: float) -> ScoreFunction:
     """Return 1 where river's ADWIN, checking at every point, detects a change."""
     with optional_import("this benchmark", "limpet-lab[bench]"):
         from river.drift import ADWIN
@@ -132,97 +132,99 @@ def adwin(delta: float) -> Scores:
     return scores
 
 
-def threshold_at(scores: Scores, share: float, far: float, blocks: int) -> float:
+def find_threshold(scores: ScoreFunction, share: float, far: float, blocks: int) -> float:
     """What the score passes once in 1/far points: within as many, it stays below with probability 1/e."""
     rng = np.random.default_rng(12345)
-    peaks = [np.nanmax(scores(stable(rng, round(1.0 / far), share))) for _ in range(blocks)]
+    peaks = [np.nanmax(scores(draw_stable(rng, round(1.0 / far), share))) for _ in range(blocks)]
     return float(np.quantile(peaks, math.exp(-1.0)))
 
 
-def delta_at(share: float, far: float, points: int) -> float:
+def find_adwin_delta(share: float, far: float, points: int) -> float:
     """The δ at which ADWIN has this rate of detections, by halving its logarithm."""
-    y = stable(np.random.default_rng(12345), points, share)
+    y = draw_stable(np.random.default_rng(12345), points, share)
     low, high = -60.0, 0.0
     for _ in range(8):
         middle = 0.5 * (low + high)
-        if adwin(math.exp(middle))(y).sum() > far * points:
+        if make_adwin(math.exp(middle))(y).sum() > far * points:
             high = middle
         else:
             low = middle
     return math.exp(0.5 * (low + high))
 
 
-def ours(far: float) -> Scores:
+def make_detector_score(far: float) -> ScoreFunction:
     """Ours, with nothing but the rate: 1 where there is an alarm."""
     return lambda y: alarms_of_ours(y[:, None], far).change.astype(float)
 
 
-def median_delay(scores: Scores, threshold: float, kind: Kind, share: float, runs: int) -> float:
+def measure_median_delay(scores: ScoreFunction, threshold: float, kind: ChangeKind, share: float, runs: int) -> float:
     """Over the runs that have no alarm before the change; AFTER without an alarm after it."""
     delays = []
     for seed in range(runs):
-        alarms = scores(changed(np.random.default_rng(1000 + seed), kind, share)) > threshold
-        if not alarms[:BEFORE].any():
-            delays.append(int(alarms[BEFORE:].argmax()) + 1 if alarms[BEFORE:].any() else AFTER)
+        alarms = scores(draw_changed(np.random.default_rng(1000 + seed), kind, share)) > threshold
+        if not alarms[:ROWS_BEFORE_CHANGE].any():
+            delays.append(int(alarms[ROWS_BEFORE_CHANGE:].argmax()) + 1 if alarms[ROWS_BEFORE_CHANGE:].any() else ROWS_AFTER_CHANGE)
     return float(np.median(delays)) if delays else math.nan
 
 
-def rivals(share: float, far: float, quick: bool) -> dict[str, tuple[Scores, float, int]]:
+def make_baselines(share: float, far: float, quick: bool) -> dict[str, tuple[ScoreFunction, float, int]]:
     """Name → score, threshold, runs."""
     few = 10 if quick else 60
-    made: dict[str, tuple[Scores, float, int]] = {}
-    delta = delta_at(share, far, 100_000 if quick else 500_000)
-    made["ADWIN"] = (adwin(delta), 0.5, few)
-    scored: dict[str, tuple[Scores, int]] = {
+    made: dict[str, tuple[ScoreFunction, float, int]] = {}
+    delta = find_adwin_delta(share, far, 100_000 if quick else 500_000)
+    made["ADWIN"] = (make_adwin(delta), 0.5, few)
+    scored: dict[str, tuple[ScoreFunction, int]] = {
         "Page–Hinkley": (lambda y: RiverPageHinkley(delta=0.25, threshold=math.inf).process(y), 200),
         "KSWIN": (lambda y: KSWIN(alpha=0.0, window=300, stat=30).process(y), 40),
     }
     if find_spec("changepoint_online") is not None:  # under the GPL, and so no part of what `bench` installs
-        scored |= {"FOCuS": (focus(), 60), "FOCuS, clipped at the true 3 sd": (focus(3.0), 60)}
+        scored |= {"FOCuS": (make_focus(), 60), "FOCuS, clipped at the true 3 sd": (make_focus(3.0), 60)}
     for name, (scores, blocks) in scored.items():
-        threshold = threshold_at(scores, share, far, 20 if quick else blocks)
+        threshold = find_threshold(scores, share, far, 20 if quick else blocks)
         made[name] = (scores, threshold, few)
     return made
 
 
-def burst_rate(d: int, size: int, far: float, runs: int) -> float:
-    """How often a burst of scattered outliers in a calm stream raises a change alarm within 60 points, over 60·far."""
+def measure_burst_rate(d: int, size: int, far: float, runs: int) -> float:
+    """How often a burst of scattered outliers in a stable stream raises a change alarm in 60 points, over 60·far."""
     alarms = 0
     for seed in range(runs):
         rng = np.random.default_rng(50_000 + seed)
-        rows = rng.standard_normal((500 + WINDOW, d))
-        rows[500 : 500 + size] = rng.uniform(-REACH, REACH, (size, d))
+        rows = rng.standard_normal((500 + BURST_WINDOW_ROWS, d))
+        rows[500 : 500 + size] = rng.uniform(-OUTLIER_RANGE_SD, OUTLIER_RANGE_SD, (size, d))
         alarms += bool(alarms_of_ours(rows, far).change[500:].any())
-    return alarms / runs / (WINDOW * far)
+    return alarms / runs / (BURST_WINDOW_ROWS * far)
 
 
-def delay_figures(share: float, quick: bool) -> list[Figure]:
-    """Ours, the optimum and the rivals, for every kind of change."""
+def measure_delays(share: float, quick: bool) -> list[Figure]:
+    """Ours, the optimum and the baselines, for every kind of change."""
     figures = []
     runs = 60 if quick else 400
-    others = rivals(share, FAR, quick)
-    for kind in KINDS:
+    others = make_baselines(share, FALSE_ALARM_RATE, quick)
+    for kind in CHANGE_KINDS:
         label = f"{kind.name}, {share:.0%} outliers"
-        best = optimal(kind, share)
-        least = median_delay(best, threshold_at(best, share, FAR, 40 if quick else 400), kind, share, runs)
-        our_delay = median_delay(ours(FAR), 0.5, kind, share, runs)
+        best = make_optimal_cusum(kind, share)
+        least = measure_median_delay(best, find_threshold(best, share, FALSE_ALARM_RATE, 40 if quick else 400), kind, share, runs)
+        our_delay = measure_median_delay(make_detector_score(FALSE_ALARM_RATE), 0.5, kind, share, runs)
         figures.append(Figure(f"{label}: optimal CUSUM", least, "points"))
-        at_most = kind.goal * least if kind.goal else MOST_POINTS.get(kind.name)
+        at_most = kind.goal * least if kind.goal else MAX_DELAY_POINTS.get(kind.name)
         figures.append(Figure(f"{label}: ours", our_delay, "points", at_most))
-        theirs = {name: median_delay(*rival[:2], kind, share, rival[2]) for name, rival in others.items()}
+        theirs = {name: measure_median_delay(*other[:2], kind, share, other[2]) for name, other in others.items()}
         figures += [Figure(f"{label}: {name}", delay, "points") for name, delay in theirs.items()]
         quickest = min(delay for name, delay in theirs.items() if "true" not in name)
-        rival = "the quickest rival" if "FOCuS" in theirs else "the quickest rival at hand (FOCuS is not installed)"
-        figures.append(Figure(f"{label}: ours over {rival}", our_delay / quickest, "×", 1.0 if share else None))
+        baseline = "the quickest baseline"
+        if "FOCuS" not in theirs:
+            baseline += " installed (FOCuS is not)"
+        figures.append(Figure(f"{label}: ours over {baseline}", our_delay / quickest, "×", 1.0 if share else None))
     return figures
 
 
 def measure(quick: bool) -> list[Figure]:
     """Delays on clean streams and with 5 % outliers; bursts."""
-    figures = [figure for share in (0.0, 0.05) for figure in delay_figures(share, quick)]
+    figures = [figure for share in (0.0, 0.05) for figure in measure_delays(share, quick)]
     runs = 1000 if quick else 20_000
     for d in (1, 3):
         for size in (0, 1, 2, 3, 4, 6, 8):
-            value = burst_rate(d, size, FAR, runs)
+            value = measure_burst_rate(d, size, FALSE_ALARM_RATE, runs)
             figures.append(Figure(f"burst of {size}, d={d}", value, "× promised", 2.0))
     return figures

@@ -1,4 +1,4 @@
-"""The promise: alarms on streams that do not change, against the rate that was promised.
+"""Observed against promised false-alarm rate on stable streams.
 
 Change alarms, and anomalies among the points that are no outliers. 10⁷ points a cell, in streams of 10⁶, two streams
 at a time: about a quarter of an hour. `limpet bench --quick` takes a hundredth of them.
@@ -22,55 +22,55 @@ from limpet_lab.bench._measurement import Figure
 
 TITLE = "alarms on stable streams, observed rate / promised rate"
 
-RATES = (1e-3, 1e-4, 1e-5)
-SHARES = (0.0, 0.01, 0.05)  # of outliers
-REACH = 20.0  # outliers are uniform within as many standard deviations
-EARLY, LENGTH, BATCH = 200, 2000, 200  # rows that count as early, of streams this short, so many at once
+FALSE_ALARM_RATES = (1e-3, 1e-4, 1e-5)
+OUTLIER_SHARES = (0.0, 0.01, 0.05)  # of outliers
+OUTLIER_RANGE_SD = 20.0  # outliers are uniform within as many standard deviations
+EARLY_FIRST_ROW, EARLY_STREAM_ROWS, EARLY_BATCH_STREAMS = 200, 2000, 200  # rows that count as early, of streams this short, so many at once
 
 Flags = npt.NDArray[np.bool_]
 Sampler = Callable[[np.random.Generator, int, int], FloatArray]
 
 
-class Raised(NamedTuple):
+class AlarmFlags(NamedTuple):
     """In each row of a stream: whether a change alarm is raised, and whether it is called an anomaly."""
 
     change: Flags
     anomaly: Flags
 
 
-Alarms = Callable[[FloatArray, float], Raised]
+AlarmFunction = Callable[[FloatArray, float], AlarmFlags]
 
 
-def alarms_of(**settings: Any) -> Alarms:
+def make_alarm_function(**settings: Any) -> AlarmFunction:
     """What is put to the test: SRA with these settings besides `far`."""
 
-    def alarms(rows: FloatArray, far: float) -> Raised:
+    def alarms(rows: FloatArray, far: float) -> AlarmFlags:
         trace = Detector(far=far, **settings).process(rows)
-        return Raised(trace.change, trace.anomaly)
+        return AlarmFlags(trace.change, trace.anomaly)
 
     return alarms
 
 
-ours = alarms_of()
+flag_detector_alarms = make_alarm_function()
 
 
-def without_lock(rows: FloatArray, far: float) -> Raised:
+def flag_alarms_without_threshold_inflation(rows: FloatArray, far: float) -> AlarmFlags:
     """The detector of changes with the promise of exchangeable points alone."""
-    detector = make_change_detector(rows.shape[1], lock=False)
+    detector = make_change_detector(rows.shape[1], adaptive_threshold=False)
     flags = np.zeros(len(rows))
     memory, work = np.zeros(detector.state_size), np.zeros(detector.work_size)
     detector.run(memory, rows, log_threshold(far), work, flags, np.zeros(0))
-    return Raised(flags > 0.0, np.zeros(len(rows), bool))
+    return AlarmFlags(flags > 0.0, np.zeros(len(rows), bool))
 
 
-def filtered(rows: FloatArray, first: float, second: float) -> None:
+def apply_autoregression(rows: FloatArray, first: float, second: float) -> None:
     """Turns noise into an autoregression of order 2, in place."""
     for t in range(1, len(rows)):
         for i in range(rows.shape[1]):
             rows[t, i] += first * rows[t - 1, i] + (second * rows[t - 2, i] if t > 1 else 0.0)
 
 
-def clustered(rows: FloatArray) -> None:
+def apply_garch(rows: FloatArray) -> None:
     """Turns noise into GARCH(0.1, 0.85), in place."""
     for i in range(rows.shape[1]):
         variance = 1.0
@@ -79,36 +79,36 @@ def clustered(rows: FloatArray) -> None:
             variance = 0.05 + 0.85 * variance + 0.1 * rows[t, i] * rows[t, i]
 
 
-compiled_filtered, compiled_clustered = (
-    jit_entry_point(filtered, releases_gil=True),
-    jit_entry_point(clustered, releases_gil=True),
+compiled_autoregression, compiled_garch = (
+    jit_entry_point(apply_autoregression, releases_gil=True),
+    jit_entry_point(apply_garch, releases_gil=True),
 )
 
 
-def mixture(rng: np.random.Generator, n: int, d: int) -> FloatArray:
+def draw_mixture(rng: np.random.Generator, n: int, d: int) -> FloatArray:
     """The paper's: ½ N(−.5, .1²) + ½ N(.5, .1²)."""
     return rng.choice(np.array([-0.5, 0.5]), (n, 1)) + 0.1 * rng.standard_normal((n, d))
 
 
-def autoregressive(first: float, second: float = 0.0) -> Sampler:
+def make_autoregressive_sampler(first: float, second: float = 0.0) -> Sampler:
     """Each coordinate on its own."""
 
     def sample(rng: np.random.Generator, n: int, d: int) -> FloatArray:
         rows = rng.standard_normal((n, d))
-        compiled_filtered(rows, first, second)
+        compiled_autoregression(rows, first, second)
         return rows
 
     return sample
 
 
-def garch(rng: np.random.Generator, n: int, d: int) -> FloatArray:
+def draw_garch(rng: np.random.Generator, n: int, d: int) -> FloatArray:
     """Volatility in clusters."""
     rows = rng.standard_normal((n, d))
-    compiled_clustered(rows)
+    compiled_garch(rows)
     return rows
 
 
-def seasonal(period: int) -> Sampler:
+def make_seasonal_sampler(period: int) -> Sampler:
     """A season of amplitude 1 in noise of standard deviation 1."""
 
     def sample(rng: np.random.Generator, n: int, d: int) -> FloatArray:
@@ -121,24 +121,24 @@ def seasonal(period: int) -> Sampler:
 
 FAMILIES: dict[str, Sampler] = {
     "Gaussian": lambda rng, n, d: rng.standard_normal((n, d)),
-    "mixture": mixture,
+    "mixture": draw_mixture,
     "Student t(3)": lambda rng, n, d: rng.standard_t(3, (n, d)),
     "Laplace": lambda rng, n, d: rng.laplace(size=(n, d)),
     "log-normal": lambda rng, n, d: rng.lognormal(size=(n, d)),
-    "AR(1) .5": autoregressive(0.5),
+    "AR(1) .5": make_autoregressive_sampler(0.5),
 }
 
-FURTHER: dict[str, Sampler] = {
+ROUNDED_FAMILIES: dict[str, Sampler] = {
     "rounded to .5 sd": lambda rng, n, d: np.round(2.0 * rng.standard_normal((n, d))) / 2.0,
 }
 
-UNPROMISED: dict[str, Sampler] = {
-    "AR(1) .8": autoregressive(0.8),
-    "AR(1) .95": autoregressive(0.95),
-    "AR(2) .5 .3": autoregressive(0.5, 0.3),
-    "GARCH .1 .85": garch,
-    "season 24": seasonal(24),
-    "season 288": seasonal(288),
+FAMILIES_OUTSIDE_PROMISE: dict[str, Sampler] = {
+    "AR(1) .8": make_autoregressive_sampler(0.8),
+    "AR(1) .95": make_autoregressive_sampler(0.95),
+    "AR(2) .5 .3": make_autoregressive_sampler(0.5, 0.3),
+    "GARCH .1 .85": draw_garch,
+    "season 24": make_seasonal_sampler(24),
+    "season 288": make_seasonal_sampler(288),
     "rounded to 2 sd": lambda rng, n, d: 2.0 * np.round(rng.standard_normal((n, d)) / 2.0),
     "Poisson 1": lambda rng, n, d: rng.poisson(1.0, (n, d)).astype(float),
     "Cauchy": lambda rng, n, d: rng.standard_cauchy((n, d)),
@@ -146,7 +146,7 @@ UNPROMISED: dict[str, Sampler] = {
 }
 
 # The settings with which the promise should hold.
-UNPROMISED_SETTINGS: dict[str, dict[str, int]] = {
+SETTINGS_OUTSIDE_PROMISE: dict[str, dict[str, int]] = {
     "AR(1) .8": {},
     "AR(1) .95": {"lags": 2},
     "AR(2) .5 .3": {"lags": 2},
@@ -159,32 +159,32 @@ UNPROMISED_SETTINGS: dict[str, dict[str, int]] = {
     "0, 15 % exponential": {},
 }
 
-SPREADS = {"mixture": 0.51, "Student t(3)": 1.732, "Laplace": 1.414, "log-normal": 2.161, "AR(1) .5": 1.155}
+FAMILY_SDS = {"mixture": 0.51, "Student t(3)": 1.732, "Laplace": 1.414, "log-normal": 2.161, "AR(1) .5": 1.155}
 
 
-def stream(name: str, share: float, n: int, d: int, seed: int) -> tuple[FloatArray, Flags]:
+def draw_stream(name: str, share: float, n: int, d: int, seed: int) -> tuple[FloatArray, Flags]:
     """n points of a family, a share of which are uniform within 20 standard deviations; and which those are."""
     rng = np.random.default_rng(seed)
-    rows = {**FAMILIES, **FURTHER, **UNPROMISED}[name](rng, n, d)
+    rows = {**FAMILIES, **ROUNDED_FAMILIES, **FAMILIES_OUTSIDE_PROMISE}[name](rng, n, d)
     out = rng.random(n) < share
-    reach = REACH * SPREADS.get(name, 1.0)
+    reach = OUTLIER_RANGE_SD * FAMILY_SDS.get(name, 1.0)
     rows[out] = rng.uniform(-reach, reach, (int(out.sum()), d))
     return np.ascontiguousarray(rows), out
 
 
-class Observed(NamedTuple):
+class RateRatios(NamedTuple):
     """Observed over promised rates."""
 
     change: float
     anomaly: float
 
 
-def observed(
-    name: str, share: float, d: int, far: float, points: int, alarms: Alarms = ours, early: bool = False
-) -> Observed:
+def measure_rates(
+    name: str, share: float, d: int, far: float, points: int, alarms: AlarmFunction = flag_detector_alarms, early: bool = False
+) -> RateRatios:
     """Observed over promised rates: in streams of 10⁶ points, or in the early rows of many short ones."""
     length, seeds = (
-        (LENGTH * BATCH, range(1000, 1000 + max(1, points // (LENGTH * BATCH))))
+        (EARLY_STREAM_ROWS * EARLY_BATCH_STREAMS, range(1000, 1000 + max(1, points // (EARLY_STREAM_ROWS * EARLY_BATCH_STREAMS))))
         if early
         else (
             min(points, 1_000_000),
@@ -193,9 +193,9 @@ def observed(
     )
 
     def rates_for_seed(seed: int) -> FloatArray:
-        rows, out = stream(name, share, length, d, seed)
-        pieces, first = (range(0, length, LENGTH), EARLY) if early else (range(0, length, length), 0)
-        size = LENGTH if early else length
+        rows, out = draw_stream(name, share, length, d, seed)
+        pieces, first = (range(0, length, EARLY_STREAM_ROWS), EARLY_FIRST_ROW) if early else (range(0, length, length), 0)
+        size = EARLY_STREAM_ROWS if early else length
         counts = np.zeros(4)  # points, change alarms, clean points, anomalies among them
         for at in pieces:
             raised, clean = alarms(rows[at : at + size], far), ~out[at + first : at + size]
@@ -205,36 +205,36 @@ def observed(
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         points_seen, changes, clean_points, anomalies = sum(pool.map(rates_for_seed, seeds), np.zeros(4))
-    return Observed(float(changes / points_seen / far), float(anomalies / clean_points / far))
+    return RateRatios(float(changes / points_seen / far), float(anomalies / clean_points / far))
 
 
-def cells(quick: bool) -> Iterator[Figure]:
+def measure_cells(quick: bool) -> Iterator[Figure]:
     """One figure after the other."""
     points = 100_000 if quick else 10_000_000
     for d in (1, 3):
         for name in FAMILIES:
-            for far in RATES if not quick else RATES[:1]:
-                for share in SHARES if not quick else SHARES[::2]:
+            for far in FALSE_ALARM_RATES if not quick else FALSE_ALARM_RATES[:1]:
+                for share in OUTLIER_SHARES if not quick else OUTLIER_SHARES[::2]:
                     label = f"{name}, d={d}, {share:.0%} outliers, far {far:g}"
-                    yield from figures(label, name, share, observed(name, share, d, far, points))
+                    yield from make_figures(label, name, share, measure_rates(name, share, d, far, points))
                     if far > 1e-5 and not quick:
-                        early = observed(name, share, d, far, points // 5, early=True)
-                        yield from figures(f"{label}, rows {EARLY}–{LENGTH}", name, share, early)
-    for name, settings in UNPROMISED_SETTINGS.items() if not quick else []:
-        for far in RATES[:2]:
-            variants = {"": ours, ", without threshold inflation": without_lock}
+                        early = measure_rates(name, share, d, far, points // 5, early=True)
+                        yield from make_figures(f"{label}, rows {EARLY_FIRST_ROW}–{EARLY_STREAM_ROWS}", name, share, early)
+    for name, settings in SETTINGS_OUTSIDE_PROMISE.items() if not quick else []:
+        for far in FALSE_ALARM_RATES[:2]:
+            variants = {"": flag_detector_alarms, ", without threshold inflation": flag_alarms_without_threshold_inflation}
             if settings:
-                variants[", told " + ", ".join(f"{key}={value}" for key, value in settings.items())] = alarms_of(
+                variants[", with " + ", ".join(f"{key}={value}" for key, value in settings.items())] = make_alarm_function(
                     **settings
                 )
             for variant, alarms in variants.items():
-                rates = observed(name, 0.0, 1, far, points // 5, alarms)
+                rates = measure_rates(name, 0.0, 1, far, points // 5, alarms)
                 yield Figure(f"not promised: change, {name}, far {far:g}{variant}", rates.change, "× promised")
                 if not variant:
                     yield Figure(f"not promised: anomaly, {name}, far {far:g}", rates.anomaly, "× promised")
 
 
-def figures(label: str, name: str, share: float, rates: Observed) -> Iterator[Figure]:
+def make_figures(label: str, name: str, share: float, rates: RateRatios) -> Iterator[Figure]:
     """Both kinds of alarms."""
     floor = 0.2 if name == "Gaussian" else None
     yield Figure(f"change, {label}", rates.change, "× promised", 1.5, floor)
@@ -243,4 +243,4 @@ def figures(label: str, name: str, share: float, rates: Observed) -> Iterator[Fi
 
 def measure(quick: bool) -> list[Figure]:
     """Every family, rate, share of outliers and dimension; then the streams of which nothing can be promised."""
-    return list(cells(quick))
+    return list(measure_cells(quick))

@@ -17,42 +17,42 @@ from limpet._jit.simd import LANES
 from limpet._parallel import n_threads, parallel_for
 from limpet.fleet import Fleet
 from limpet.fleet._backends import PointSchedule, ResultBuffer, SRABackend
-from limpet_lab.bench._measurement import Figure, power_of_ten
-from limpet_lab.bench._timing import Job, best_times
-from limpet_lab.bench._workloads import SPARE, Kind, cycling_job, detector_kinds, plain
+from limpet_lab.bench._measurement import Figure, format_power_of_ten
+from limpet_lab.bench._timing import Job, measure_best_times
+from limpet_lab.bench._workloads import SPARE_ROWS, StreamKind, make_cycling_job, make_detector_kinds, make_sra_kind
 
-TITLE = f"{n_threads()} cores; plain SRA with K=2, d=1 and 1 % outliers, Detector with K=1, d=1 on a calm stream"
-OUTLIERS = 0.01
-MEMORY = 3e9  # bytes, the most that the states of one fleet take here
-GOALS = {"Detector": 3000, "compact Detector": 512}  # bytes per stream
+TITLE = f"{n_threads()} cores; plain SRA with K=2, d=1 and 1 % outliers, Detector with K=1, d=1 on a stable stream"
+OUTLIER_SHARE = 0.01
+MAX_FLEET_BYTES = 3e9  # bytes, the most that the states of one fleet take here
+GOALS_BYTES = {"Detector": 3000, "compact Detector": 512}  # bytes per stream
 
 
 def measure(quick: bool) -> list[Figure]:
     """Measure a million streams: ticks, frames, starts, files."""
     n, rounds = (10_000, 3) if quick else (1_000_000, 10)
     n_rows, n_keys = (100_000, 1000) if quick else (10_000_000, 100_000)
-    figures = ticks(n, rounds)
-    for name, kind in detector_kinds().items():
+    figures = measure_ticks(n, rounds)
+    for name, kind in make_detector_kinds().items():
         if "K=1" in name:
-            figures += detector_ticks(name.partition(",")[0], kind, 2000 if quick else n, 3)
-    return figures + starts(200 if quick else 5000) + frames(n_rows, n_keys, 2) + files(n, 3)
+            figures += measure_detector_ticks(name.partition(",")[0], kind, 2000 if quick else n, 3)
+    return figures + measure_starts(200 if quick else 5000) + measure_frames(n_rows, n_keys, 2) + measure_files(n, 3)
 
 
 # A tick: one point for each stream, the keys those of the tick before
 
 
-def ticks(n: int, rounds: int) -> list[Figure]:
-    """Updates per second of `update(keys, X)`, beside the kernel alone: on lanes and scalar, on one core and on all."""
-    kind, keys = plain(outliers=OUTLIERS), np.arange(n)
+def measure_ticks(n: int, rounds: int) -> list[Figure]:
+    """Updates per second of `update(keys, X)`, against the kernel alone: lanes and scalar, one core and all."""
+    kind, keys = make_sra_kind(outliers=OUTLIER_SHARE), np.arange(n)
     size = kind.bytes  # learns, so that what it takes is not counted below
-    rows = kind.points(n + SPARE)
-    before = resident()
+    rows = kind.points(n + SPARE_ROWS)
+    before = get_resident_bytes()
     fleet = kind.fleet(keys.tolist())
-    job, points = cycling_job(partial(fleet.update, keys), rows, n)
-    growth = max(resident() - before, 0)
-    times = best_times({"fleet": job} | kernels(fleet, rows), rounds)
+    job, points = make_cycling_job(partial(fleet.update, keys), rows, n)
+    growth = max(get_resident_bytes() - before, 0)
+    times = measure_best_times({"fleet": job} | make_kernel_jobs(fleet, rows), rounds)
     speeds = {name: (points if name == "fleet" else n) / seconds / 1e6 for name, seconds in times.items()}
-    title, alone = f"{power_of_ten(n)} streams × 1 point", "scalar kernel alone"
+    title, alone = f"{format_power_of_ten(n)} streams × 1 point", "scalar kernel alone"
     pair = ("lanes, one core", "scalar, one core")
     return [
         Figure(f"{title}: update(keys, X)", speeds["fleet"], "million/s", at_least=50.0),
@@ -66,7 +66,7 @@ def ticks(n: int, rounds: int) -> list[Figure]:
     ]
 
 
-def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
+def make_kernel_jobs(fleet: Fleet, rows: Any) -> dict[str, Job]:
     """Time the compiled code alone, without input and output: batched on lanes, and one stream after another.
 
     And what no code can be quicker than: the states come from memory and go there.
@@ -95,52 +95,52 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
     return jobs
 
 
-def detector_ticks(title: str, kind: Kind, n: int, rounds: int) -> list[Figure]:
+def measure_detector_ticks(title: str, kind: StreamKind, n: int, rounds: int) -> list[Figure]:
     """Measure bytes per stream, and updates per second with as many streams as fit."""
-    n = min(n, int(MEMORY / kind.bytes) // 10_000 * 10_000 or n)
+    n = min(n, int(MAX_FLEET_BYTES / kind.bytes) // 10_000 * 10_000 or n)
     job, points = kind.ticks(n)
-    seconds = best_times({title: job}, rounds)[title]
+    seconds = measure_best_times({title: job}, rounds)[title]
     return [
-        Figure(f"{title}: state after the start", kind.bytes, "bytes per stream", GOALS[title]),
-        Figure(f"{title}: {power_of_ten(n)} streams × 1 point", points / seconds / 1e6, "million/s", at_least=3.0),
+        Figure(f"{title}: state after the start", kind.bytes, "bytes per stream", GOALS_BYTES[title]),
+        Figure(f"{title}: {format_power_of_ten(n)} streams × 1 point", points / seconds / 1e6, "million/s", at_least=3.0),
     ]
 
 
-def resident() -> int:
+def get_resident_bytes() -> int:
     """Return the resident bytes of this process; 0 where the system does not report them."""
     path = Path("/proc/self/statm")
     return int(path.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if path.exists() else 0
 
 
-def starts(n: int) -> list[Figure]:
+def measure_starts(n: int) -> list[Figure]:
     """The time that a new stream takes for its first points, from which it starts."""
-    kind = plain(outliers=OUTLIERS)
+    kind = make_sra_kind(outliers=OUTLIER_SHARE)
     keys, rows = np.repeat(np.arange(n), kind.model().n_init), kind.points(n * kind.model().n_init)
-    seconds = best_times({"starts": lambda: Fleet(kind.model()).update(keys, rows)}, 2)["starts"]
-    return [Figure(f"a new stream: its start, {power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs per stream")]
+    seconds = measure_best_times({"starts": lambda: Fleet(kind.model()).update(keys, rows)}, 2)["starts"]
+    return [Figure(f"a new stream: its start, {format_power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs per stream")]
 
 
 # Long dataframes
 
 
-def frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
+def measure_frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
     """Rows per second of `process(frame)`, by library and kind of key; all streams have started."""
-    rng, kind = np.random.default_rng(0), plain(outliers=OUTLIERS)
+    rng, kind = np.random.default_rng(0), make_sra_kind(outliers=OUTLIER_SHARE)
     codes = rng.permutation(np.resize(np.arange(n_keys), n_rows))
     values = kind.points(n_rows)[:, 0]
     whole, names = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
     fleets = {"integers": kind.fleet(whole), "strings": kind.fleet(names)}
     goals = {"polars, integers": 8.0, "polars, strings": 8.0}
-    title = f"process, {power_of_ten(n_rows)} rows, {power_of_ten(n_keys)} keys, shuffled"
+    title = f"process, {format_power_of_ten(n_rows)} rows, {format_power_of_ten(n_keys)} keys, shuffled"
     figures = []
-    for library in LIBRARIES:
+    for library in KEY_MAKERS:
         if find_spec(library) is None:
             continue
-        for keys, column in LIBRARIES[library](np.array(whole)[codes], names, codes).items():
+        for keys, column in KEY_MAKERS[library](np.array(whole)[codes], names, codes).items():
             fleet = fleets["integers" if keys == "integers" else "strings"]
             name, frame = f"{library}, {keys}", make_frame(library, {"sensor": column, "a": values})
             job = partial(fleet.process, frame, key="sensor", values=["a"])
-            speed = n_rows / best_times({name: job}, rounds)[name] / 1e6
+            speed = n_rows / measure_best_times({name: job}, rounds)[name] / 1e6
             figures.append(Figure(f"{title}: {name}", speed, "million rows/s", at_least=goals.get(name)))
     return figures
 
@@ -151,7 +151,7 @@ def make_frame(library: str, columns: Mapping[str, Any]) -> Any:
     return module.table(dict(columns)) if library == "pyarrow" else module.DataFrame(dict(columns))
 
 
-def polars_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
+def make_polars_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     """The keys as columns of polars."""
     import polars
 
@@ -163,7 +163,7 @@ def polars_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     }
 
 
-def pandas_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
+def make_pandas_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     """The keys as columns of pandas."""
     import pandas
 
@@ -175,7 +175,7 @@ def pandas_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     }
 
 
-def pyarrow_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
+def make_pyarrow_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     """The keys as columns of pyarrow."""
     import pyarrow
 
@@ -184,22 +184,22 @@ def pyarrow_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     return {"integers": pyarrow.array(numbers), "strings": column, "strings as categories": coded}
 
 
-LIBRARIES: dict[str, Callable[[Any, list[str], Any], dict[str, Any]]] = {
-    "polars": polars_keys,
-    "pandas": pandas_keys,
-    "pyarrow": pyarrow_keys,
+KEY_MAKERS: dict[str, Callable[[Any, list[str], Any], dict[str, Any]]] = {
+    "polars": make_polars_keys,
+    "pandas": make_pandas_keys,
+    "pyarrow": make_pyarrow_keys,
 }
 
 
 # Files
 
 
-def files(n: int, rounds: int) -> list[Figure]:
+def measure_files(n: int, rounds: int) -> list[Figure]:
     """Seconds to save a fleet and to load it."""
-    fleet = plain().fleet(range(n))
+    fleet = make_sra_kind().fleet(range(n))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fleet.limpet"
         jobs: dict[str, Job] = {"saved": partial(fleet.save, path), "loaded": partial(limpet.load, path)}
-        times = best_times(jobs, rounds)
+        times = measure_best_times(jobs, rounds)
         assert len(limpet.load(path)) == n  # type: ignore[arg-type]
-    return [Figure(f"{power_of_ten(n)} states {how}", seconds, "s", 1.0) for how, seconds in times.items()]
+    return [Figure(f"{format_power_of_ten(n)} states {how}", seconds, "s", 1.0) for how, seconds in times.items()]

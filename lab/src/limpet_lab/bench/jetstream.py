@@ -1,4 +1,4 @@
-"""From JetStream to alarms: how many points per second, how soon, and in how much memory."""
+"""Throughput, latency and memory from JetStream to alarms."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ import numpy as np
 
 from harness.nats import SUBJECT, message, publish, publish_in_pace, running
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench.watch_crash import stream
+from limpet_lab.bench.watch_crash import draw_levels
 
 TITLE = "server, publisher and watch on this machine; alarms and checkpoints to disk"
-LEVELS = stream(100_000)
+LEVELS = draw_levels(100_000)
 
 
 def measure(quick: bool) -> list[Figure]:
     """A backlog, a steady flow for a minute, and a thousand messages per second."""
     figures = []
     for together, messages in ((1, 20_000 if quick else 300_000), (20, 2_000 if quick else 100_000)):
-        figures += backlog(together, messages)
-    figures += steady(25_000, 10, 4.0 if quick else 60.0)
-    return figures + latency(1000, 3.0 if quick else 20.0)
+        figures += measure_backlog(together, messages)
+    figures += measure_steady_flow(25_000, 10, 4.0 if quick else 60.0)
+    return figures + measure_latency(1000, 3.0 if quick else 20.0)
 
 
-def backlog(together: int, messages: int) -> list[Figure]:
+def measure_backlog(together: int, messages: int) -> list[Figure]:
     """Messages that are waiting when it begins: points per second from the first to the last."""
     with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
-        publish(url, (_payload(together, i) for i in range(messages)))
+        publish(url, (_make_message(together, i) for i in range(messages)))
         began: list[float] = []
         stop = threading.Event()
 
@@ -54,24 +54,24 @@ def backlog(together: int, messages: int) -> list[Figure]:
     return [Figure(f"backlog, {together} a message: points", rate, "per second", at_least=goal)]
 
 
-def steady(points_a_second: float, together: int, seconds: float) -> list[Figure]:
+def measure_steady_flow(points_a_second: float, together: int, seconds: float) -> list[Figure]:
     """Publish at a constant rate: whether a watch in another process keeps up, and its memory."""
     with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
         state, alarms = Path(name) / "state", Path(name) / "alarms.db"
         words = ["watch", f"{url}/{SUBJECT}", "--checkpoint", str(state), "--alarms", str(alarms)]
         with subprocess.Popen([sys.executable, "-m", "limpet", *words], stderr=subprocess.DEVNULL) as watch:
             try:
-                publish(url, [_payload(together, 0)])
+                publish(url, [_make_message(together, 0)])
                 while not (state / "status.json").exists():
                     if watch.poll() is not None:
                         raise RuntimeError(f"the watch ended with {watch.returncode}")
                     time.sleep(0.05)
                 pace = points_a_second / together
-                flow = _start(publish_in_pace, url, pace, seconds, partial(_payload, together))
+                flow = _start_process(publish_in_pace, url, pace, seconds, partial(_make_message, together))
                 time.sleep(min(10.0, seconds / 2))
-                before = _megabytes(watch.pid)
+                before = _get_resident_mb(watch.pid)
                 flow.join()
-                after = _megabytes(watch.pid)
+                after = _get_resident_mb(watch.pid)
                 time.sleep(1.5)  # until the next status
                 status = json.loads((state / "status.json").read_text())
             finally:
@@ -87,7 +87,7 @@ def steady(points_a_second: float, together: int, seconds: float) -> list[Figure
     ]
 
 
-def latency(a_second: float, seconds: float) -> list[Figure]:
+def measure_latency(a_second: float, seconds: float) -> list[Figure]:
     """Single points: from being published until the result is written."""
     import limpet as lp
     from limpet.streams import open_source
@@ -102,7 +102,7 @@ def latency(a_second: float, seconds: float) -> list[Figure]:
         delays.extend((now - results.batch.times).tolist())
 
     with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
-        flow = _start(publish_in_pace, url, a_second, seconds, _stamped)
+        flow = _start_process(publish_in_pace, url, a_second, seconds, _make_stamped_message)
         watch = threading.Thread(
             target=lambda: lp.run(
                 open_source(f"{url}/{SUBJECT}"), lp.Detector(), record_alarms, Path(name) / "state", stop=stop
@@ -122,23 +122,23 @@ def latency(a_second: float, seconds: float) -> list[Figure]:
     ]
 
 
-def _payload(together: int, nth: int) -> bytes:
+def _make_message(together: int, nth: int) -> bytes:
     first = nth * together
     return message([LEVELS[(first + i) % len(LEVELS)] for i in range(together)], first)
 
 
-def _stamped(nth: int) -> bytes:
+def _make_stamped_message(nth: int) -> bytes:
     return json.dumps({"time": time.time(), "level": LEVELS[nth % len(LEVELS)]}).encode()
 
 
-def _start(*call: object) -> multiprocessing.process.BaseProcess:
+def _start_process(*call: object) -> multiprocessing.process.BaseProcess:
     """Start a function with its arguments in another process."""
     process = multiprocessing.get_context("spawn").Process(target=call[0], args=call[1:])  # type: ignore[arg-type]
     process.start()
     return process
 
 
-def _megabytes(pid: int) -> float:
+def _get_resident_mb(pid: int) -> float:
     """Return the resident memory of a process, in MB."""
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

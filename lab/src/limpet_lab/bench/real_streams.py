@@ -15,17 +15,17 @@ from limpet.learners import Detector
 from limpet.metrics import detection_auc, drop_probation, nab_score, rank_onset, roc_auc, running_rank
 from limpet_lab.baselines.scorers import (
     FloatArray,
-    exponential_gaussian,
-    half_space_trees,
-    step_of_half_life,
-    window_gaussian,
+    score_exponential_gaussian,
+    score_half_space_trees,
+    half_life_to_step,
+    score_window_gaussian,
 )
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "labelled windows of NAB with one threshold for all series, on the rank of the score; rows ranked by AUC"
-OURS = "Detector()"
-WARM_UP, WARM_UP_OF_TREES = 50, 250  # rows whose score is replaced by the next one
-FIRST_SCORED_OF_SKAB = 100  # before, every method is still finding its scale
+DETECTOR_LABEL = "Detector()"
+WARMUP_ROWS, TREES_WARMUP_ROWS = 50, 250  # rows whose score is replaced by the next one
+SKAB_FIRST_SCORED_ROW = 100  # before, every method is still finding its scale
 
 Scorer = Callable[[FloatArray], FloatArray]
 
@@ -35,44 +35,44 @@ def measure(quick: bool) -> list[Figure]:
     streams = load_nab()
     real = [stream for stream in streams if stream.name.startswith("NAB real")]
     of_any_dimension: dict[str, Scorer] = {
-        OURS: score_of_sra,
-        "EW Gaussian, step .01": partial(exponential_gaussian, step=0.01),
-        "EW Gaussian, half-life 200": partial(exponential_gaussian, step=step_of_half_life(200)),
+        DETECTOR_LABEL: compute_detector_score,
+        "EW Gaussian, step .01": partial(score_exponential_gaussian, step=0.01),
+        "EW Gaussian, half-life 200": partial(score_exponential_gaussian, step=half_life_to_step(200)),
     }
     methods = of_any_dimension | {
-        "Gaussian of the last 500": partial(window_gaussian, rows=500),
-        "Gaussian of the last 6400": partial(window_gaussian, rows=6400),
-        "river's HalfSpaceTrees": half_space_trees,
+        "Gaussian of the last 500": partial(score_window_gaussian, rows=500),
+        "Gaussian of the last 6400": partial(score_window_gaussian, rows=6400),
+        "river's HalfSpaceTrees": score_half_space_trees,
     }
     chosen = real if quick else streams
     scores = {name: {stream.name: score(stream.y) for stream in chosen} for name, score in methods.items()}
     figures = []
     for title, some in (("24 series", streams), ("13 real series", real)):
         if len(some) <= len(chosen):
-            figures += figures_of_windows(title, some, scores)
-    return figures + figures_of_rows(of_any_dimension)
+            figures += make_window_figures(title, some, scores)
+    return figures + make_row_figures(of_any_dimension)
 
 
-def score_of_sra(y: FloatArray) -> FloatArray:
+def compute_detector_score(y: FloatArray) -> FloatArray:
     """The score of the learner as it comes, with nothing set."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
         return Detector().process(y).score
 
 
-def figures_of_windows(title: str, streams: Sequence[Stream], scores: dict[str, dict[str, FloatArray]]) -> list[Figure]:
+def make_window_figures(title: str, streams: Sequence[Stream], scores: dict[str, dict[str, FloatArray]]) -> list[Figure]:
     """NAB's score and the areas, ours first; the goal is the best of the others."""
-    table = {name: windows_found(streams, of_method, warm_up_of(name)) for name, of_method in scores.items()}
+    table = {name: score_windows(streams, of_method, get_warmup_rows(name)) for name, of_method in scores.items()}
     figures = []
-    for metric in table[OURS]:
-        best = max(values[metric] for name, values in table.items() if name != OURS)
+    for metric in table[DETECTOR_LABEL]:
+        best = max(values[metric] for name, values in table.items() if name != DETECTOR_LABEL)
         for name, values in table.items():
-            goal = best if name == OURS else None
+            goal = best if name == DETECTOR_LABEL else None
             figures.append(Figure(f"{title}, {metric}: {name}", values[metric], at_least=goal))
     return figures
 
 
-def windows_found(streams: Sequence[Stream], scores: dict[str, FloatArray], warm_up: int) -> dict[str, float]:
+def score_windows(streams: Sequence[Stream], scores: dict[str, FloatArray], warm_up: int) -> dict[str, float]:
     """NAB's score of the rank onset, and the share of windows hit against false alarms in 1000 rows."""
     settled = [drop_probation(scores[stream.name], warm_up) for stream in streams]
     onset, rank = [rank_onset(each) for each in settled], [running_rank(each) for each in settled]
@@ -90,12 +90,12 @@ def windows_found(streams: Sequence[Stream], scores: dict[str, FloatArray], warm
     }
 
 
-def warm_up_of(name: str) -> int:
+def get_warmup_rows(name: str) -> int:
     """River's trees return no scores before their first window is full."""
-    return WARM_UP_OF_TREES if "Trees" in name else WARM_UP
+    return TREES_WARMUP_ROWS if "Trees" in name else WARMUP_ROWS
 
 
-def figures_of_rows(methods: dict[str, Scorer]) -> list[Figure]:
+def make_row_figures(methods: dict[str, Scorer]) -> list[Figure]:
     """The AUC of the rows of THYROID, SMTP and SKAB."""
     thyroid, smtp = load_thyroid(), load_smtp()
     skab = [stream for group in SKAB_GROUPS for stream in load_skab(group)]
@@ -103,16 +103,16 @@ def figures_of_rows(methods: dict[str, Scorer]) -> list[Figure]:
     for title, streams, goal in (
         ("THYROID, AUC of rows from 2000 on", [thyroid], 0.982),
         ("SMTP, AUC of rows from 40 000 on", [smtp], 0.86),
-        (f"SKAB, mean AUC of rows from {FIRST_SCORED_OF_SKAB} on, 34 streams", skab, None),
+        (f"SKAB, mean AUC of rows from {SKAB_FIRST_SCORED_ROW} on, 34 streams", skab, None),
     ):
         for name, score in methods.items():
-            area = float(np.mean([area_of_rows(score, stream) for stream in streams]))
-            figures.append(Figure(f"{title}: {name}", area, at_least=goal if name == OURS else None))
+            area = float(np.mean([compute_row_auc(score, stream) for stream in streams]))
+            figures.append(Figure(f"{title}: {name}", area, at_least=goal if name == DETECTOR_LABEL else None))
     return figures
 
 
-def area_of_rows(score: Scorer, stream: Stream) -> float:
+def compute_row_auc(score: Scorer, stream: Stream) -> float:
     """The AUC of the scored rows of one stream."""
     assert stream.labels is not None
-    first = FIRST_SCORED_OF_SKAB if stream.split is None else stream.split
+    first = SKAB_FIRST_SCORED_ROW if stream.split is None else stream.split
     return roc_auc(score(stream.y)[first:], stream.labels[first:])

@@ -20,31 +20,31 @@ from limpet.learners.base import from_bytes
 from limpet.metrics import SegmentMSE, segment_mse
 from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench._scenarios import (
-    RATES,
-    SHIFTS,
+    OUTLIER_RATES,
+    SHIFT_SIZES_SD,
     FloatArray,
     Scenario,
     Setting,
-    burst,
-    level_shift,
-    ramp,
-    settings,
-    variance_jump,
+    draw_burst,
+    make_level_shift,
+    make_ramp,
+    make_settings,
+    make_variance_jump,
 )
 
 TITLE = "no settings; changes read 300 rows later, mean within .3σ and variance within a factor 1.5 of the truth"
-NEAR, FACTOR, MIN_RECOVERED_PERCENT = 0.3, 1.5, 99.0  # σ; a ratio of variances; % of the runs
-SEEDS = 20
-MOVED = 0.2  # σ, by which a burst may move the estimate
-CALM, WATCHED = 2000, 60  # rows before a burst, and those after it that count as its own
-BURSTS = range(1, 9)
-LOUD = 5.0  # σ, a new level that must raise an alarm: silence alone does not prove stability
+MAX_MEAN_ERROR_SD, MAX_VARIANCE_FACTOR, MIN_RECOVERED_PERCENT = 0.3, 1.5, 99.0  # σ; a ratio of variances; % of the runs
+N_SEEDS = 20
+MAX_MOVEMENT_SD = 0.2  # σ, by which a burst may move the estimate
+ROWS_BEFORE_BURST, ROWS_AFTER_BURST = 2000, 60  # rows before a burst, and those after it that count as its own
+BURST_LENGTHS = range(1, 9)
+NEW_LEVEL_SD = 5.0  # σ, a new level that must raise an alarm: silence alone does not prove stability
 
-Factory = Callable[..., Learner]
-Judge = Callable[[FloatArray, FloatArray, Scenario], float]
+LearnerFactory = Callable[..., Learner]
+ErrorFunction = Callable[[FloatArray, FloatArray, Scenario], float]
 
 
-class Run(NamedTuple):
+class RecoveryRun(NamedTuple):
     """How far off a learner was, and how far one that knows the change and the outliers would have been."""
 
     labels: dict[str, str]
@@ -53,49 +53,49 @@ class Run(NamedTuple):
     oracle: float
 
 
-def measure(quick: bool, make: Factory = SRA) -> list[Figure]:
+def measure(quick: bool, make: LearnerFactory = SRA) -> list[Figure]:
     """All of it, for the learners that `make` makes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)  # a lock-out shows in the figures
-        return [*measure_recovery(quick, make), *measure_bursts(quick, make), *mean_squared_errors(quick, make)]
+        return [*measure_recovery(quick, make), *measure_bursts(quick, make), *measure_squared_errors(quick, make)]
 
 
 # Recovery after changes
 
 
-def measure_recovery(quick: bool, make: Factory) -> list[Figure]:
-    """Shares of the runs that found the truth again, by what happened and in all."""
-    seeds: Sequence[int] = (0, 3) if quick else range(SEEDS)  # two that differ in what moves, and where to
-    all_kinds = partial(settings, (0.0, 0.05, 0.2) if quick else RATES, seeds=seeds)
+def measure_recovery(quick: bool, make: LearnerFactory) -> list[Figure]:
+    """Shares of the runs that recovered the truth, by kind of change and in all."""
+    seeds: Sequence[int] = (0, 3) if quick else range(N_SEEDS)  # two that differ in what moves, and where to
+    all_kinds = partial(make_settings, (0.0, 0.05, 0.2) if quick else OUTLIER_RATES, seeds=seeds)
     for_two = partial(all_kinds, dims=(1, 3), seeds=seeds[:1]) if quick else all_kinds  # 8 compile for long
-    scattered = settings((0.0, 0.01, 0.05), ("uniform",), seeds=seeds)
+    scattered = make_settings((0.0, 0.01, 0.05), ("uniform",), seeds=seeds)
     return [
-        *shares("shift, K=1", shift_runs(make, all_kinds()), NEAR),
-        *shares("variance, K=1", variance_runs(make, scattered), FACTOR),
-        *shares("ramp, K=1", follow(map(ramp, all_kinds()), make, mean_error), NEAR),
-        *shares("shift of both, K=2", shift_runs(make, for_two(), components=2), NEAR),
-        *shares("shift of one, K=2", shift_runs(make, for_two(), components=2, alone=True), NEAR),
+        *make_share_figures("shift, K=1", run_shifts(make, all_kinds()), MAX_MEAN_ERROR_SD),
+        *make_share_figures("variance, K=1", run_variance_jumps(make, scattered), MAX_VARIANCE_FACTOR),
+        *make_share_figures("ramp, K=1", run_scenarios(map(make_ramp, all_kinds()), make, compute_mean_error), MAX_MEAN_ERROR_SD),
+        *make_share_figures("shift of both, K=2", run_shifts(make, for_two(), components=2), MAX_MEAN_ERROR_SD),
+        *make_share_figures("shift of one, K=2", run_shifts(make, for_two(), components=2, alone=True), MAX_MEAN_ERROR_SD),
     ]
 
 
-def shift_runs(
-    make: Factory,
+def run_shifts(
+    make: LearnerFactory,
     grid: Iterable[Setting],
-    sizes: Sequence[float] = SHIFTS,
+    sizes: Sequence[float] = SHIFT_SIZES_SD,
     components: int = 1,
     alone: bool = False,
-) -> list[Run]:
+) -> list[RecoveryRun]:
     """Level shifts; two components move together, or one alone."""
-    streams = (level_shift(setting, size, components, alone) for setting in grid for size in sizes)
-    return follow(streams, make, mean_error)
+    streams = (make_level_shift(setting, size, components, alone) for setting in grid for size in sizes)
+    return run_scenarios(streams, make, compute_mean_error)
 
 
-def variance_runs(make: Factory, grid: Iterable[Setting], factors: Sequence[float] = (10.0, 0.1)) -> list[Run]:
+def run_variance_jumps(make: LearnerFactory, grid: Iterable[Setting], factors: Sequence[float] = (10.0, 0.1)) -> list[RecoveryRun]:
     """Jumps of the variance."""
-    return follow((variance_jump(setting, factor) for setting in grid for factor in factors), make, variance_error)
+    return run_scenarios((make_variance_jump(setting, factor) for setting in grid for factor in factors), make, compute_variance_error)
 
 
-def follow(streams: Iterable[Scenario], make: Factory, judge: Judge) -> list[Run]:
+def run_scenarios(streams: Iterable[Scenario], make: LearnerFactory, judge: ErrorFunction) -> list[RecoveryRun]:
     """A fresh learner on each stream, read at its last row."""
     runs = []
     for scenario in streams:
@@ -104,18 +104,18 @@ def follow(streams: Iterable[Scenario], make: Factory, judge: Judge) -> list[Run
         learner.process(scenario.y)
         variances = np.diagonal(learner.covariances, axis1=1, axis2=2)
         error = judge(np.asarray(learner.means), variances, scenario)
-        runs.append(Run(scenario.labels, scenario.seed, error, judge(*hindsight(scenario), scenario)))
+        runs.append(RecoveryRun(scenario.labels, scenario.seed, error, judge(*compute_oracle(scenario), scenario)))
     return runs
 
 
-def mean_error(means: FloatArray, variances: FloatArray, scenario: Scenario) -> float:
+def compute_mean_error(means: FloatArray, variances: FloatArray, scenario: Scenario) -> float:
     """The largest error of any coordinate of any mean, in σ, with the components in their best order."""
     orders = permutations(range(len(means)))
     error = min(float(np.abs(means[list(order)] - scenario.means).max()) for order in orders)
     return error if np.isfinite(error) else np.inf
 
 
-def variance_error(means: FloatArray, variances: FloatArray, scenario: Scenario) -> float:
+def compute_variance_error(means: FloatArray, variances: FloatArray, scenario: Scenario) -> float:
     """The largest factor between a variance and the truth, either way."""
     if not (np.isfinite(variances).all() and variances.min() > 0):
         return np.inf
@@ -123,22 +123,22 @@ def variance_error(means: FloatArray, variances: FloatArray, scenario: Scenario)
     return float(np.maximum(ratio, 1 / ratio).max())
 
 
-def hindsight(scenario: Scenario) -> tuple[FloatArray, FloatArray]:
+def compute_oracle(scenario: Scenario) -> tuple[FloatArray, FloatArray]:
     """Means and variances of the clean rows of the new regime: what no learner can do better than."""
     y, source = scenario.y[scenario.settled :], scenario.source[scenario.settled :]
     groups = [y[source == k] for k in range(len(scenario.means))]
     return np.array([g.mean(axis=0) for g in groups]), np.array([g.var(axis=0) for g in groups])
 
 
-def shares(title: str, runs: Sequence[Run], limit: float) -> list[Figure]:
-    """The share of runs with an error within the limit: in all, with hindsight, and in each group."""
+def make_share_figures(title: str, runs: Sequence[RecoveryRun], limit: float) -> list[Figure]:
+    """The share of runs with an error within the limit: in all, of the oracle, and in each group."""
 
     def share(errors: Iterable[float]) -> float:
         return 100 * float(np.mean([error <= limit for error in errors]))
 
     figures = [
         Figure(f"{title}: of {len(runs)} runs", share(r.error for r in runs), "%", at_least=MIN_RECOVERED_PERCENT),
-        Figure(f"{title}: with hindsight", share(r.oracle for r in runs), "%"),
+        Figure(f"{title}: oracle", share(r.oracle for r in runs), "%"),
     ]
     for group in runs[0].labels:
         values = list(dict.fromkeys(r.labels[group] for r in runs))
@@ -151,62 +151,62 @@ def shares(title: str, runs: Sequence[Run], limit: float) -> list[Figure]:
 # Stability under bursts
 
 
-class Bursts(NamedTuple):
+class BurstMovements(NamedTuple):
     """What bursts of one length did: (runs,) the movement in σ right after and 60 rows later."""
 
     at_once: FloatArray
     later: FloatArray
 
 
-def measure_bursts(quick: bool, make: Factory) -> list[Figure]:
+def measure_bursts(quick: bool, make: LearnerFactory) -> list[Figure]:
     """Bursts of scattered outliers: how far they move the estimate. (How many alarms they raise is in `delays`.)
 
     A change alarm, false or not, may re-initialize the estimate, so one burst in a hundred is allowed to move it.
     """
     figures = []
     for dim in (1, 3):
-        results, reactions = burst_runs(make, dim, *((5, 4) if quick else (100, 20)))
+        results, reactions = run_bursts(make, dim, *((5, 4) if quick else (100, 20)))
         figures.append(
             Figure(
-                f"a new level, {LOUD:g}σ off, d={dim}: noticed", 100 * reactions, "%", at_least=MIN_RECOVERED_PERCENT
+                f"a new level, {NEW_LEVEL_SD:g}σ off, d={dim}: noticed", 100 * reactions, "%", at_least=MIN_RECOVERED_PERCENT
             )
         )
         moved = {
             "right after": np.concatenate([each.at_once for each in results.values()]),
-            f"{WATCHED} rows after": np.concatenate([each.later for each in results.values()]),
+            f"{ROWS_AFTER_BURST} rows after": np.concatenate([each.later for each in results.values()]),
         }
         for when, distance in moved.items():
-            many = 100 * float(np.mean(~(distance < MOVED)))
-            figures.append(Figure(f"bursts, d={dim}: estimate moved by {MOVED}σ {when}", many, "%", 1.0))
+            many = 100 * float(np.mean(~(distance < MAX_MOVEMENT_SD)))
+            figures.append(Figure(f"bursts, d={dim}: estimate moved by {MAX_MOVEMENT_SD}σ {when}", many, "%", 1.0))
             figures.append(Figure(f"bursts, d={dim}: largest movement {when}", float(distance.max()), "σ"))
     return figures
 
 
-def burst_runs(make: Factory, dim: int, calms: int, futures: int) -> tuple[dict[int, Bursts], float]:
+def run_bursts(make: LearnerFactory, dim: int, calms: int, futures: int) -> tuple[dict[int, BurstMovements], float]:
     """Bursts by their length, 1 to 8, and the share of new levels noticed within 60 rows.
 
-    Each of some calm streams is continued in several ways, and each of those comes after every length of burst.
+    Each of some stable streams is continued in several ways, and each of those comes after every length of burst.
     """
-    rows: dict[int, list[tuple[float, float]]] = {length: [] for length in BURSTS}
+    rows: dict[int, list[tuple[float, float]]] = {length: [] for length in BURST_LENGTHS}
     reactions = []
     for seed in range(calms):
         rng = np.random.default_rng([seed, dim])
         learner = make()
-        learner.process(rng.standard_normal((CALM, dim)))
+        learner.process(rng.standard_normal((ROWS_BEFORE_BURST, dim)))
         kept, level = learner.to_bytes(), np.array(learner.means)
         for _ in range(futures):
-            after = rng.standard_normal((WATCHED, dim))
-            reactions.append(from_bytes(kept).process(after + LOUD).change.any())
+            after = rng.standard_normal((ROWS_AFTER_BURST, dim))
+            reactions.append(from_bytes(kept).process(after + NEW_LEVEL_SD).change.any())
             undisturbed = from_bytes(kept)
             undisturbed.process(after)
             for length in rows:
                 twin = from_bytes(kept)
-                twin.process(burst(rng, length, dim))
+                twin.process(draw_burst(rng, length, dim))
                 at_once = float(np.abs(twin.means - level).max())
                 twin.process(after)
                 later = float(np.abs(twin.means - undisturbed.means).max())
                 rows[length].append((at_once, later))
-    return {length: Bursts(*np.array(results, dtype=float).T) for length, results in rows.items()}, float(
+    return {length: BurstMovements(*np.array(results, dtype=float).T) for length, results in rows.items()}, float(
         np.mean(reactions)
     )
 
@@ -214,15 +214,15 @@ def burst_runs(make: Factory, dim: int, calms: int, futures: int) -> tuple[dict[
 # The paper's streams
 
 
-def mean_squared_errors(quick: bool, make: Factory) -> list[Figure]:
+def measure_squared_errors(quick: bool, make: LearnerFactory) -> list[Figure]:
     """Two components on the paper's synthetic streams: in one dimension every seed counts, in three the mean."""
     figures = []
     for generate, goal in ((make_abrupt, 0.5), (make_gradual, 0.3)):
         kind = generate.__name__.removeprefix("make_")
-        total = [e.S_tot for e in squared_errors(make, generate, 1, range(100, 103 if quick else 120))]
+        total = [e.S_tot for e in compute_squared_errors(make, generate, 1, range(100, 103 if quick else 120))]
         figures.append(Figure(f"1-D {kind}: S_tot, worst of {len(total)} seeds", float(np.max(total)), "", 0.001))
         figures.append(Figure(f"1-D {kind}: S_tot, mean", float(np.mean(total)), ""))
-        after = [e.S_ac for e in squared_errors(make, generate, 3, range(2 if quick else 10))]
+        after = [e.S_ac for e in compute_squared_errors(make, generate, 3, range(2 if quick else 10))]
         figures.append(
             Figure(f"3-D {kind}, printed: S_ac, mean of {len(after)} seeds", float(np.mean(after)), "", goal)
         )
@@ -230,7 +230,7 @@ def mean_squared_errors(quick: bool, make: Factory) -> list[Figure]:
     return figures
 
 
-def squared_errors(make: Factory, generate: Callable[..., Stream], dim: int, seeds: Iterable[int]) -> list[SegmentMSE]:
+def compute_squared_errors(make: LearnerFactory, generate: Callable[..., Stream], dim: int, seeds: Iterable[int]) -> list[SegmentMSE]:
     """The paper's errors on the streams of these seeds."""
     errors = []
     for seed in seeds:

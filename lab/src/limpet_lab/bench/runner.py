@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from limpet._parallel import n_threads
 from limpet.exceptions import InvalidInputError
 from limpet_lab.bench import BENCHMARKS, DEFAULT_BENCHMARKS
-from limpet_lab.bench._measurement import Figure, lines
+from limpet_lab.bench._measurement import Figure, format_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,13 +46,13 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
             measured = measure(quick)
         figures[name] = [figure.without_goal() for figure in measured] if quick else measured
         console.print(f"{name}{', quick run' if quick else ''}: {module.TITLE}", style="italic", **PLAIN_STYLE)
-        for line in lines(figures[name], console.width):
+        for line in format_lines(figures[name], console.width):
             console.print(line, soft_wrap=True, **PLAIN_STYLE)
         console.print()
     if quick:
         console.print(QUICK_NOTE, **PLAIN_STYLE)
     if path is not None:
-        path.write_text(json.dumps({"machine": machine(), "quick": quick, **to_json(figures)}, indent=1) + "\n")
+        path.write_text(json.dumps({"machine": describe_machine(), "quick": quick, **to_json(figures)}, indent=1) + "\n")
     return all(figure.reached for group in figures.values() for figure in group)
 
 
@@ -61,7 +61,7 @@ def to_json(figures: dict[str, list[Figure]]) -> dict[str, list[dict[str, object
     return {name: [figure.to_dict() for figure in group] for name, group in figures.items()}
 
 
-def machine() -> dict[str, str]:
+def describe_machine() -> dict[str, str]:
     """Return versions and processor of this machine."""
     versions = {name: metadata.version(name) for name in ("numpy", "numba")}
     return {

@@ -13,8 +13,8 @@ from limpet.learners import SRA
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "cost per point and memory do not grow with the length of the stream"
-CHUNK = 10_000
-STREAMS = 20  # short streams, for the cost of the first chunk
+CHUNK_POINTS = 10_000
+N_SHORT_STREAMS = 20  # short streams, for the cost of the first chunk
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -23,12 +23,12 @@ def measure(quick: bool) -> list[Figure]:
     The first 10⁴ points are a single chunk, so they are measured on several streams.
     """
     largest = 6 if quick else 7
-    chunks = np.split(make_abrupt(n=100 * CHUNK, seed=0).y.copy(), 100)
+    chunks = np.split(make_abrupt(n=100 * CHUNK_POINTS, seed=0).y.copy(), 100)
     gc.disable()
     try:
-        first = [chunk_costs(chunks[i : i + 2], 1)[0] for i in range(STREAMS)]
+        first = [measure_chunk_costs(chunks[i : i + 2], 1)[0] for i in range(N_SHORT_STREAMS)]
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        costs = chunk_costs(chunks, 10**largest // CHUNK)
+        costs = measure_chunk_costs(chunks, 10**largest // CHUNK_POINTS)
         growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     finally:
         gc.enable()
@@ -44,7 +44,7 @@ def measure(quick: bool) -> list[Figure]:
     return figures
 
 
-def chunk_costs(chunks: list[np.ndarray], n: int) -> list[float]:
+def measure_chunk_costs(chunks: list[np.ndarray], n: int) -> list[float]:
     """Nanoseconds per point for each of n chunks of one stream, after a first one that starts the model."""
     learner = SRA(2, gamma=6.0, rho=0.01)
     learner.process(chunks[0])
@@ -52,6 +52,6 @@ def chunk_costs(chunks: list[np.ndarray], n: int) -> list[float]:
     for i in range(n):
         start = time.perf_counter()
         learner.process(chunks[(i + 1) % len(chunks)])
-        costs.append((time.perf_counter() - start) / CHUNK * 1e9)
+        costs.append((time.perf_counter() - start) / CHUNK_POINTS * 1e9)
     assert np.isfinite(learner.state).all()
     return costs

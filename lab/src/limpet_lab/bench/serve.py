@@ -1,4 +1,4 @@
-"""The server under load: points per second, how long single posts take, and how long a list of many streams."""
+"""Throughput and latency of the server."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from harness.server_process import Served, serving
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "`limpet serve` and its clients on this machine, through HTTP; a post gets its response once it is on disk"
-SECONDS, QUICK_SECONDS = 20.0, 1.5
-CONNECTIONS = 4
+LOAD_SECONDS, QUICK_LOAD_SECONDS = 20.0, 1.5
+N_CONNECTIONS = 4
 N_STREAMS = 10_000  # streams
 
 
 def measure(quick: bool) -> list[Figure]:
     """With SQLite, and with PostgreSQL where it is installed."""
-    seconds = QUICK_SECONDS if quick else SECONDS
-    with _client() as client:
-        figures = batches("SQLite", client, seconds, timed=False, at_least=50_000.0)
-        figures += batches("SQLite", client, seconds, timed=True)
-        figures += singles("SQLite", client, seconds, at_most=50.0)
-        figures += many_streams(client, N_STREAMS // 10 if quick else N_STREAMS)
+    seconds = QUICK_LOAD_SECONDS if quick else LOAD_SECONDS
+    with _start_client() as client:
+        figures = measure_batches("SQLite", client, seconds, timed=False, at_least=50_000.0)
+        figures += measure_batches("SQLite", client, seconds, timed=True)
+        figures += measure_singles("SQLite", client, seconds, at_most=50.0)
+        figures += measure_many_streams(client, N_STREAMS // 10 if quick else N_STREAMS)
         if postgres.available():
             with postgres.running() as url:
-                figures += batches("PostgreSQL", client, seconds, timed=False, url=url)
-                figures += singles("PostgreSQL", client, seconds, url=postgres.new_database(url))
+                figures += measure_batches("PostgreSQL", client, seconds, timed=False, url=url)
+                figures += measure_singles("PostgreSQL", client, seconds, url=postgres.new_database(url))
     return figures
 
 
-def batches(
+def measure_batches(
     name: str, client: Executor, seconds: float, *, timed: bool, url: str = "", at_least: float | None = None
 ) -> list[Figure]:
     """Batches of 1,000 points to 8 streams, as fast as responses arrive."""
-    with _serving(url) as server:
+    with _start_server(url) as server:
         posted_before = warm_up(client, server.port, seconds, timed)
         before = server.processor_seconds()
-        posted = client.submit(flood, server.port, seconds, CONNECTIONS, timed, posted_before)
+        posted = client.submit(flood, server.port, seconds, N_CONNECTIONS, timed, posted_before)
         time.sleep(min(5.0, seconds / 2))
         early = server.megabytes()
         response = posted.result()
@@ -63,14 +63,14 @@ def batches(
 def warm_up(client: Executor, port: int, seconds: float, timed: bool) -> int:
     """Until all kernels are compiled, and some seconds more; batches of each stream that have been posted at most."""
     client.submit(settle, port).result()
-    return 2 + client.submit(flood, port, min(3.0, seconds), CONNECTIONS, timed, 2).result().points
+    return 2 + client.submit(flood, port, min(3.0, seconds), N_CONNECTIONS, timed, 2).result().points
 
 
-def singles(
+def measure_singles(
     name: str, client: Executor, seconds: float, *, url: str = "", at_most: float | None = None
 ) -> list[Figure]:
     """Single points, 200 a second: milliseconds from when each was due until its response."""
-    with _serving(url) as server:
+    with _start_server(url) as server:
         warm_up(client, server.port, seconds, timed=False)
         delays = np.array(client.submit(paced, server.port, 200.0, seconds, 16).result())
         server.stop()
@@ -82,10 +82,10 @@ def singles(
     ]
 
 
-def many_streams(client: Executor, streams: int) -> list[Figure]:
+def measure_many_streams(client: Executor, streams: int) -> list[Figure]:
     """A list of all of many streams, and of the first hundred."""
     everything, few = f"/streams?limit={streams}", "/streams?limit=100"
-    with _serving() as server:
+    with _start_server() as server:
         client.submit(create, server.port, streams, 60).result()  # as many as a sparkline shows
         rounds = client.submit(seconds_of_rounds, server.port, streams, 5).result()
         all_of_them = client.submit(seconds_of, server.port, everything, 5, streams).result()
@@ -107,14 +107,14 @@ def many_streams(client: Executor, streams: int) -> list[Figure]:
 
 
 @contextmanager
-def _serving(url: str = "") -> Iterator[Served]:
+def _start_server(url: str = "") -> Iterator[Served]:
     """A server on an empty store: a file, if no URL is given."""
     with tempfile.TemporaryDirectory() as name, serving(url or f"{name}/a.db", Path(name)) as server:
         yield server
 
 
 @contextmanager
-def _client() -> Iterator[Executor]:
+def _start_client() -> Iterator[Executor]:
     """A process for the client, which has imported what it needs."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         pool.submit(time.perf_counter).result()

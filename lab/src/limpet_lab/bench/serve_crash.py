@@ -15,29 +15,29 @@ from harness.server_process import Served, serving
 from harness.server_store_check import Aftermath, look
 from limpet_lab.bench._measurement import Figure
 
-TITLE = "`limpet serve` restarted each time on the same store; 1 is equal to the last bit"
-STARTING, STARTS_IN = 0.2, 2.0  # share of the kills that come while it is still starting, within so many seconds
-AT_WORK = (0.05, 1.5)  # seconds at work until the others come
-CHECKPOINTS = 0.3  # seconds between them, so that kills hit them too
-EVERYTHING, LITTLE = 10_000_000, 100  # points of a stream that are kept in full
+TITLE = "`limpet serve` restarted each time on the same store; 1 is bit-identical"
+STARTUP_KILL_SHARE, STARTUP_S = 0.2, 2.0  # share of the kills that come while it is still starting, within so many seconds
+KILL_DELAY_RANGE_S = (0.05, 1.5)  # seconds at work until the others come
+CHECKPOINT_INTERVAL_S = 0.3  # seconds between them, so that kills hit them too
+MANY_RETAINED_POINTS, FEW_RETAINED_POINTS = 10_000_000, 100  # points of a stream that are kept in full
 
 
 def measure(quick: bool) -> list[Figure]:
     """With SQLite, with SQLite that keeps little in full, and with PostgreSQL where it is installed."""
     with tempfile.TemporaryDirectory() as name:
         store = f"{name}/a.db"
-        figures = _figures("SQLite", *crash(store, Path(name), 3 if quick else 20))
+        figures = _make_figures("SQLite", *run_with_kills(store, Path(name), 3 if quick else 20))
         little = f"{name}/b.db"
-        figures += _figures(
-            "SQLite, old points in buckets", *crash(little, Path(name), 2 if quick else 10, keep=LITTLE)
+        figures += _make_figures(
+            "SQLite, old points in buckets", *run_with_kills(little, Path(name), 2 if quick else 10, keep=FEW_RETAINED_POINTS)
         )
         if postgres.available():
             with postgres.running() as url:
-                figures += _figures("PostgreSQL", *crash(url, Path(name), 1 if quick else 8))
+                figures += _make_figures("PostgreSQL", *run_with_kills(url, Path(name), 1 if quick else 8))
     return figures
 
 
-def clients_of(port: int) -> list[Client]:
+def make_clients(port: int) -> list[Client]:
     """Batches and single points, of one variable and of two, half of them under names."""
     kinds = [(width, together, named) for width in (1, 2) for together in (1, 100) for named in (False, True)]
     return [
@@ -46,12 +46,12 @@ def clients_of(port: int) -> list[Client]:
     ]
 
 
-def crash(
-    store: str, folder: Path, kills: int, keep: int = EVERYTHING, seed: int = 0
+def run_with_kills(
+    store: str, folder: Path, kills: int, keep: int = MANY_RETAINED_POINTS, seed: int = 0
 ) -> tuple[list[Client], Aftermath, int]:
     """Run clients and a server that is killed `kills` times, then stopped; return the comparison and the kills."""
-    with serving(store, folder, "--retain-points", str(keep), "--checkpoint-interval", str(CHECKPOINTS)) as server:
-        clients, stop = clients_of(server.port), threading.Event()
+    with serving(store, folder, "--retain-points", str(keep), "--checkpoint-interval", str(CHECKPOINT_INTERVAL_S)) as server:
+        clients, stop = make_clients(server.port), threading.Event()
         threads = [threading.Thread(target=client.run, args=(stop,), daemon=True) for client in clients]
         for thread in threads:
             thread.start()
@@ -77,17 +77,17 @@ def _wait_for(clients: Sequence[Client]) -> None:
 def _kill(server: Served, kills: int, rng: random.Random) -> None:
     """Again and again; at the end it serves."""
     for nth in range(kills):
-        if nth and rng.random() < STARTING:
-            time.sleep(rng.uniform(0.0, STARTS_IN))
+        if nth and rng.random() < STARTUP_KILL_SHARE:
+            time.sleep(rng.uniform(0.0, STARTUP_S))
         else:
             server.wait()
-            time.sleep(rng.uniform(*AT_WORK))
+            time.sleep(rng.uniform(*KILL_DELAY_RANGE_S))
         server.kill()
         server.start(wait=False)
     server.wait()
 
 
-def _figures(name: str, clients: Sequence[Client], after: Aftermath, kills: int) -> list[Figure]:
+def _make_figures(name: str, clients: Sequence[Client], after: Aftermath, kills: int) -> list[Figure]:
     wrong = [error for client in clients for error in client.wrong]
     if wrong:
         raise RuntimeError("; ".join(wrong))

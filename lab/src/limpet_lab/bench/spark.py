@@ -1,4 +1,4 @@
-"""Fleets on Spark: rows per second beside a pass-through on the same plan, by model, keys and buckets; what is kept."""
+"""Fleets on Spark: rows per second, against a pass-through on the same plan, by model, keys and buckets; bytes kept."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from limpet.spark.partition_state import StateValue, to_state_value
 from limpet.spark.schema import OUTPUT_TYPES, make_job_spec
 from limpet.spark.score import process_stream
 from limpet.spark.udfs import StatefulTask
-from limpet_lab.bench._measurement import Figure, power_of_ten
-from limpet_lab.bench._timing import best_times
-from limpet_lab.bench._workloads import Kind
+from limpet_lab.bench._measurement import Figure, format_power_of_ten
+from limpet_lab.bench._timing import measure_best_times
+from limpet_lab.bench._workloads import StreamKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # A query of Spark's that is fed one file at a time.
 
 SCHEMA = "sensor bigint, ts timestamp, value double"
-GROUPS = 8  # of rows in a file: Spark shares them out among its cores
-IDLE = "200 milliseconds"  # between two looks for a new file
+N_ROW_GROUPS = 8  # of rows in a file: Spark shares them out among its cores
+TRIGGER_INTERVAL = "200 milliseconds"  # between two looks for a new file
 
 
 def write_files(folder: Path, sizes: Sequence[int], keys: int) -> list[Path]:
@@ -55,26 +55,26 @@ def write_files(folder: Path, sizes: Sequence[int], keys: int) -> list[Path]:
             "value": rng.normal(size=rows),
         }
         paths.append(folder / f"{nth:04}.parquet")
-        pyarrow.parquet.write_table(pyarrow.table(columns), paths[-1], row_group_size=-(-rows // GROUPS))
+        pyarrow.parquet.write_table(pyarrow.table(columns), paths[-1], row_group_size=-(-rows // N_ROW_GROUPS))
         first += rows
     return paths
 
 
 @dataclass
-class Flow:
+class FileQuery:
     """A running query with its files and its checkpoint in one folder; its results are discarded."""
 
     folder: Path
     query: Any
 
     @classmethod
-    def start(cls, spark: SparkSession, folder: Path, score: Callable[[DataFrame, str], DataFrame]) -> Flow:
+    def start(cls, spark: SparkSession, folder: Path, score: Callable[[DataFrame, str], DataFrame]) -> FileQuery:
         """Start a query; score: computes the results from the rows and the address of the checkpoint."""
         (folder / "in").mkdir(parents=True)
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
         checkpoint = str(folder / "checkpoint")
         writer = score(rows, checkpoint).writeStream.format("noop").option("checkpointLocation", checkpoint)
-        return cls(folder, writer.trigger(processingTime=IDLE).start())
+        return cls(folder, writer.trigger(processingTime=TRIGGER_INTERVAL).start())
 
     def add_file(self, path: Path) -> float:
         """A micro-batch of one file; the seconds that it takes, from the look for files to the commit."""
@@ -103,40 +103,40 @@ class Flow:
 
     def shuffled(self) -> int:
         """Bytes that the last batch has sent from the tasks that read to those that learn."""
-        return _shuffled(self.query._jsq.streamingQuery().lastExecution().executedPlan())
+        return _count_shuffled_bytes(self.query._jsq.streamingQuery().lastExecution().executedPlan())
 
     def stop(self) -> None:
         """Ends the query."""
         self.query.stop()
 
 
-def _shuffled(node: Any) -> int:
+def _count_shuffled_bytes(node: Any) -> int:
     children = node.children()
-    below = sum(_shuffled(children.apply(nth)) for nth in range(children.size()))
+    below = sum(_count_shuffled_bytes(children.apply(nth)) for nth in range(children.size()))
     metrics = node.metrics()
     n_bytes = metrics.apply("shuffleBytesWritten").value() if metrics.contains("shuffleBytesWritten") else 0
     return int(n_bytes) + below
 
 
-# What stands beside the learning in Spark's plan, to be timed: nothing at all, and one learner for each key.
+# What the learning is compared with in Spark's plan: nothing at all, and one learner for each key.
 
 SCORED_SCHEMA = "sensor bigint, ts timestamp, value double, score double, rejected boolean"
-ONE_STATE = "learner binary"
+STATE_SCHEMA = "learner binary"
 
 
 class PassThrough(StatefulTask):
     """Learns nothing: the same rows come and go, and the same states are read and written."""
 
     def process_partition(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
-        """The rows of a bucket with constants beside them, and its state as it was."""
+        """The rows of a bucket with columns of constants, and its state as it was."""
         plan = self.load_spec()
         kept: StateValue = (
             tuple(state.get) if state.exists else to_state_value(self.load_partition(plan, number, state))
         )
-        return with_constants(table, plan), kept
+        return append_constants(table, plan), kept
 
 
-def with_constants(table: Any, plan: JobSpec) -> Any:
+def append_constants(table: Any, plan: JobSpec) -> Any:
     """Return the table with the columns of the results."""
     import pyarrow
 
@@ -149,7 +149,7 @@ def with_constants(table: Any, plan: JobSpec) -> Any:
 
 
 @dataclass(frozen=True)
-class OneByOne:
+class KeyProcessor:
     """For applyInPandasWithState with a group for each key: its learner's bytes are its state.
 
     first: the bytes of a learner that has started.
@@ -171,20 +171,20 @@ class OneByOne:
         yield frame.assign(score=trace.score, rejected=trace.rejected)
 
 
-CORES = 2
-TITLE = f"local[{CORES}], micro-batches of one Parquet file, results discarded; all streams have started"
-PLAIN, COMPACT, DETECTOR = "SRA(gamma=4, rho=0.01)", 'Detector(memory="compact")', "Detector()"
-KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), COMPACT: Kind(1, 1, memory="compact"), DETECTOR: Kind(1, 1)}
+N_CORES = 2
+TITLE = f"local[{N_CORES}], micro-batches of one Parquet file, results discarded; all streams have started"
+PLAIN_MODEL, COMPACT_MODEL, DETECTOR_MODEL = "SRA(gamma=4, rho=0.01)", 'Detector(memory="compact")', "Detector()"
+STREAM_KINDS = {PLAIN_MODEL: StreamKind(1, 1, gamma=4.0, rho=0.01), COMPACT_MODEL: StreamKind(1, 1, memory="compact"), DETECTOR_MODEL: StreamKind(1, 1)}
 COLUMNS: tuple[str, list[str], str] = ("sensor", ["value"], "ts")
-ROWS = 1_000_000  # of a micro-batch
-KEYS, ALL_BUCKETS = (10_000, 100_000, 1_000_000), (16, 64, 256)
-GOAL_KEYS = 100_000  # keys of which something is claimed
-PLANS: dict[str, type[StatefulTask]] = {"learns": StatefulTask, "passes": PassThrough}
-SPEED, RATIO = "rows", "over a pass-through"
-FULL_BATCH, TENTH_BATCH = "a micro-batch", "a micro-batch of a tenth of the rows"
-WRITTEN, HELD, SHUFFLED = "states written, each micro-batch", "states in Java's memory", "shuffled"
-WARM, TIMED = 1, 3  # micro-batches of each, alternating
-ALONE = 10_000  # keys with a group for each
+BATCH_ROWS = 1_000_000  # of a micro-batch
+KEY_COUNTS, BUCKET_COUNTS = (10_000, 100_000, 1_000_000), (16, 64, 256)
+N_GOAL_KEYS = 100_000  # keys of which something is claimed
+TASKS: dict[str, type[StatefulTask]] = {"learns": StatefulTask, "passes": PassThrough}
+SPEED_LABEL, RATIO_LABEL = "rows", "over a pass-through"
+FULL_BATCH_LABEL, TENTH_BATCH_LABEL = "a micro-batch", "a micro-batch of a tenth of the rows"
+WRITTEN_BYTES_LABEL, STATE_BYTES_LABEL, SHUFFLED_BYTES_LABEL = "states written, each micro-batch", "states in Java's memory", "shuffled"
+N_WARMUP_BATCHES, N_TIMED_BATCHES = 1, 3  # micro-batches of each, alternating
+N_SINGLE_KEYS = 10_000  # keys with a group for each
 
 
 @dataclass(frozen=True)
@@ -198,36 +198,36 @@ class Sizes:
     models: Sequence[str]
     alone: int
     timed: int
-    memory: str
+    measure_memory: str
 
 
-WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, (GOAL_KEYS, DEFAULT_BUCKETS), (COMPACT, DETECTOR), ALONE, TIMED, "6g")
-QUICK_SIZES = Sizes(20_000, (1000,), (4,), (1000, 4), (COMPACT,), 100, 1, "2g")
+FULL_SIZES = Sizes(BATCH_ROWS, KEY_COUNTS, BUCKET_COUNTS, (N_GOAL_KEYS, DEFAULT_BUCKETS), (COMPACT_MODEL, DETECTOR_MODEL), N_SINGLE_KEYS, N_TIMED_BATCHES, "6g")
+QUICK_SIZES = Sizes(20_000, (1000,), (4,), (1000, 4), (COMPACT_MODEL,), 100, 1, "2g")
 
 
 def measure(quick: bool) -> list[Figure]:
     """All of it in one session."""
-    sizes = QUICK_SIZES if quick else WHOLE
-    with tempfile.TemporaryDirectory() as name, spark_session(CORES, sizes.memory) as spark:
-        bench = Bench(spark, Path(name), sizes)
+    sizes = QUICK_SIZES if quick else FULL_SIZES
+    with tempfile.TemporaryDirectory() as name, spark_session(N_CORES, sizes.memory) as spark:
+        bench = SparkBenchmark(spark, Path(name), sizes)
         if not quick:
             bench.warm_up()
         figures = []
         for keys in sizes.keys:
             for buckets in sizes.buckets:
-                figures += bench.beside_pass_through(PLAIN, keys, buckets)
-        figures += memory(f"{power_of_ten(max(sizes.keys))} keys")
+                figures += bench.beside_pass_through(PLAIN_MODEL, keys, buckets)
+        figures += measure_memory(f"{format_power_of_ten(max(sizes.keys))} keys")
         for model in sizes.models:
             figures += bench.beside_pass_through(model, *sizes.usual)
         return [*figures, *bench.one_by_one(), *bench.in_one_batch()]
 
 
-def called(model: str, keys: int, buckets: int = DEFAULT_BUCKETS) -> str:
+def format_case(model: str, keys: int, buckets: int = DEFAULT_BUCKETS) -> str:
     """Return the name of a case in the figures of the streaming plan."""
-    return f"{model}, {power_of_ten(keys)} keys, {buckets} buckets"
+    return f"{model}, {format_power_of_ten(keys)} keys, {buckets} buckets"
 
 
-class Bench:
+class SparkBenchmark:
     """A session, and a temporary folder."""
 
     def __init__(self, spark: SparkSession, folder: Path, sizes: Sizes) -> None:
@@ -238,34 +238,34 @@ class Bench:
         """Those of a number of keys, written once: first whole ones, of so many rows, then short ones."""
         if (keys, rows) not in self._files:
             timed = self.sizes.timed
-            sizes = [rows] * (WARM + timed) + [rows // 10] * timed
+            sizes = [rows] * (N_WARMUP_BATCHES + timed) + [rows // 10] * timed
             self._files[keys, rows] = write_files(self.folder / f"{keys}-{rows}", sizes, keys)
         return self._files[keys, rows]
 
     def whole_files(self, keys: int, rows: int) -> list[Path]:
         """Those with all rows."""
-        return self.files(keys, rows)[: WARM + self.sizes.timed]
+        return self.files(keys, rows)[: N_WARMUP_BATCHES + self.sizes.timed]
 
     def warm_up(self) -> None:
         """Java compiles what runs often, Python's processes start."""
-        self.times(PLAIN, self.sizes.keys[0], self.sizes.buckets[0])
+        self.times(PLAIN_MODEL, self.sizes.keys[0], self.sizes.buckets[0])
 
     def beside_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
         """Rows per second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
-        times, rows, name = self.times(model, keys, buckets), self.sizes.rows, called(model, keys, buckets)
+        times, rows, name = self.times(model, keys, buckets), self.sizes.rows, format_case(model, keys, buckets)
         figures = [
-            Figure(f"{name}: {SPEED}", rows / times["learns"], "per second"),
+            Figure(f"{name}: {SPEED_LABEL}", rows / times["learns"], "per second"),
             Figure(
-                f"{name}: {RATIO}", times["passes"] / times["learns"], "×", at_least=0.5 if keys == GOAL_KEYS else None
+                f"{name}: {RATIO_LABEL}", times["passes"] / times["learns"], "×", at_least=0.5 if keys == N_GOAL_KEYS else None
             ),
-            Figure(f"{name}: {WRITTEN}", times["written"] / keys, "bytes per key"),
+            Figure(f"{name}: {WRITTEN_BYTES_LABEL}", times["written"] / keys, "bytes per key"),
         ]
         if (keys, buckets) == self.sizes.usual:
             figures += [
-                Figure(f"{name}: {FULL_BATCH}", times["learns"], "s"),
-                Figure(f"{name}: {TENTH_BATCH}", times["short"], "s"),
-                Figure(f"{name}: {HELD}", times["held"] / keys, "bytes per key"),
-                Figure(f"{name}: {SHUFFLED}", times["shuffled"] / rows, "bytes per row"),
+                Figure(f"{name}: {FULL_BATCH_LABEL}", times["learns"], "s"),
+                Figure(f"{name}: {TENTH_BATCH_LABEL}", times["short"], "s"),
+                Figure(f"{name}: {STATE_BYTES_LABEL}", times["held"] / keys, "bytes per key"),
+                Figure(f"{name}: {SHUFFLED_BYTES_LABEL}", times["shuffled"] / rows, "bytes per row"),
             ]
         return figures
 
@@ -274,22 +274,22 @@ class Bench:
 
         passed on: what the pass-through holds, which is as much.
         """
-        fleet, folder = KINDS[model].fleet(range(keys)), self.folder / "flows"
+        fleet, folder = STREAM_KINDS[model].fleet(range(keys)), self.folder / "flows"
         flows = {
-            name: Flow.start(self.spark, folder / name, partial(_streamed, fleet, buckets, learn))
-            for name, learn in PLANS.items()
+            name: FileQuery.start(self.spark, folder / name, partial(_score_stream, fleet, buckets, learn))
+            for name, learn in TASKS.items()
         }
         best = dict.fromkeys((*flows, "short"), float("inf"))
         try:
             for nth, path in enumerate(self.whole_files(keys, self.sizes.rows)):
                 for name, flow in flows.items():
                     seconds = flow.add_file(path)
-                    best[name] = min(best[name], seconds) if nth >= WARM else best[name]
+                    best[name] = min(best[name], seconds) if nth >= N_WARMUP_BATCHES else best[name]
             learns = flows["learns"]
             sizes = {"written": learns.written(), "held": learns.held(), "shuffled": learns.shuffled()}
             sizes["passed on"] = flows["passes"].held()
             if (keys, buckets) == self.sizes.usual:
-                short = self.files(keys, self.sizes.rows)[WARM + self.sizes.timed :]
+                short = self.files(keys, self.sizes.rows)[N_WARMUP_BATCHES + self.sizes.timed :]
                 best["short"] = min(map(learns.add_file, short))
             return best | sizes
         finally:
@@ -300,37 +300,37 @@ class Bench:
     def one_by_one(self) -> list[Figure]:
         """A group and a state for each key, ten rows of each in a batch."""
         keys = self.sizes.alone
-        first = KINDS[PLAIN].learner().to_bytes()
-        flow = Flow.start(self.spark, self.folder / "one by one", partial(_one_by_one, first))
+        first = STREAM_KINDS[PLAIN_MODEL].learner().to_bytes()
+        flow = FileQuery.start(self.spark, self.folder / "one by one", partial(_score_by_key, first))
         try:
-            best = min([flow.add_file(path) for path in self.whole_files(keys, 10 * keys)][WARM:])
+            best = min([flow.add_file(path) for path in self.whole_files(keys, 10 * keys)][N_WARMUP_BATCHES:])
         finally:
             flow.stop()
-        return [Figure(f"{PLAIN}, {power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "per second")]
+        return [Figure(f"{PLAIN_MODEL}, {format_power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "per second")]
 
     def in_one_batch(self) -> list[Figure]:
         """The batch plan, on all files at once; there the streams start as well."""
         keys, rows = self.sizes.usual[0], self.sizes.rows
         files = [str(path) for path in self.whole_files(keys, rows)]
-        frame = engine.score(self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, KINDS[PLAIN].model())
+        frame = engine.score(self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, STREAM_KINDS[PLAIN_MODEL].model())
         job = frame.write.format("noop").mode("overwrite").save
-        seconds = best_times({"batch": job}, self.sizes.timed)["batch"]
-        name = f"{PLAIN}, {power_of_ten(keys)} keys, a batch of {len(files) * rows:,} rows"
+        seconds = measure_best_times({"batch": job}, self.sizes.timed)["batch"]
+        name = f"{PLAIN_MODEL}, {format_power_of_ten(keys)} keys, a batch of {len(files) * rows:,} rows"
         return [Figure(f"{name}: rows", len(files) * rows / seconds, "per second")]
 
 
-def _streamed(fleet: Fleet, buckets: int, learn: type[StatefulTask], rows: DataFrame, checkpoint: str) -> DataFrame:
+def _score_stream(fleet: Fleet, buckets: int, learn: type[StatefulTask], rows: DataFrame, checkpoint: str) -> DataFrame:
     """The streaming plan, whose states are at first those of a fleet."""
     plan = make_job_spec(rows, *COLUMNS, fleet.learner, buckets=buckets)
     return process_stream(rows, open_checkpoint(rows.sparkSession, checkpoint, plan, fleet), learn)
 
 
-def _one_by_one(first: bytes, rows: DataFrame, _: str) -> DataFrame:
+def _score_by_key(first: bytes, rows: DataFrame, _: str) -> DataFrame:
     groups = rows.groupBy("sensor")
-    return groups.applyInPandasWithState(OneByOne(first), SCORED_SCHEMA, ONE_STATE, "append", "NoTimeout")
+    return groups.applyInPandasWithState(KeyProcessor(first), SCORED_SCHEMA, STATE_SCHEMA, "append", "NoTimeout")
 
 
-def memory(name: str) -> list[Figure]:
+def measure_memory(name: str) -> list[Figure]:
     """Return the peak memory of Spark's processes; empty where the system does not report it."""
     peaks = peak_bytes()
     return [Figure(f"{name}: memory of {what}, at most", peak / 1e6, "MB") for what, peak in peaks.items()]

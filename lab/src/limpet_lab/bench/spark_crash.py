@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-TITLE = "from Parquet to Parquet, Detector(memory='compact') on text keys; 1 is equal to the last bit"
-BATCHES, ROWS, KEYS = 40, 20_000, 500
-KILLS, KILLS_EACH_SIDE = 10, 2
-OTHER_BUCKETS = 23
+TITLE = "from Parquet to Parquet, Detector(memory='compact') on text keys; 1 is bit-identical"
+N_BATCHES, BATCH_ROWS, N_KEYS = 40, 20_000, 500
+N_KILLS, N_KILLS_PER_SIDE = 10, 2
+N_OTHER_BUCKETS = 23
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -33,40 +33,40 @@ def measure(quick: bool) -> list[Figure]:
     check_spark_installed()
     with tempfile.TemporaryDirectory() as name:
         folder, rng = Path(name), random.Random(0)
-        write(folder / "in", *((6, ROWS // 10, KEYS // 10) if quick else (BATCHES, ROWS, KEYS)))
+        write_input(folder / "in", *((6, BATCH_ROWS // 10, N_KEYS // 10) if quick else (N_BATCHES, BATCH_ROWS, N_KEYS)))
         whole = Job(folder / "in", folder / "whole")
         whole.run()
         killed, moved = (
             Job(folder / "in", folder / name, whole.starts_in, whole.takes) for name in ("killed", "moved")
         )
-        killed.run_with_kills(1 if quick else KILLS, rng)
+        killed.run_with_kills(1 if quick else N_KILLS, rng)
         killed.run()
-        jobs = [("kill -9", killed, KILLS)]
+        jobs = [("kill -9", killed, N_KILLS)]
         if not quick:
-            moved.run_with_kills(KILLS_EACH_SIDE, rng)
-            while not rebucketed(moved):
+            moved.run_with_kills(N_KILLS_PER_SIDE, rng)
+            while not try_repartition(moved):
                 moved.run_with_kills(1, rng)
-            moved.run_with_kills(KILLS_EACH_SIDE, rng)
+            moved.run_with_kills(N_KILLS_PER_SIDE, rng)
             moved.run()
-            jobs += [("kill -9, rebucket, kill -9", moved, 2 * KILLS_EACH_SIDE)]
+            jobs += [("kill -9, repartition, kill -9", moved, 2 * N_KILLS_PER_SIDE)]
         with spark_session(CORES, "2g") as spark:
-            left = Leftover.from_job(spark, whole)
+            left = JobOutput.from_job(spark, whole)
             return [
-                figure for what, job, n in jobs for figure in figures(what, job, n, Leftover.from_job(spark, job), left)
+                figure for what, job, n in jobs for figure in make_figures(what, job, n, JobOutput.from_job(spark, job), left)
             ]
 
 
-def rebucketed(job: Job) -> bool:
+def try_repartition(job: Job) -> bool:
     """Moves the states of a job; False if a batch is processed and not committed, which is refused."""
     with spark_session(CORES, "2g") as spark:
         try:
-            engine.repartition(spark, job.checkpoint, OTHER_BUCKETS)
+            engine.repartition(spark, job.checkpoint, N_OTHER_BUCKETS)
         except CheckpointError:
             return False
         return True
 
 
-def write(folder: Path, batches: int, rows: int, keys: int, seed: int = 0) -> None:
+def write_input(folder: Path, batches: int, rows: int, keys: int, seed: int = 0) -> None:
     """A file for each micro-batch: levels that change, with outliers, gaps, and rows that come out of order."""
     import pyarrow
     import pyarrow.parquet
@@ -86,7 +86,7 @@ def write(folder: Path, batches: int, rows: int, keys: int, seed: int = 0) -> No
 
 
 @dataclass(frozen=True)
-class Leftover:
+class JobOutput:
     """The results of a job, as Spark reads them, in the order of the input; and the state of each key."""
 
     ids: Any
@@ -94,7 +94,7 @@ class Leftover:
     states: dict[Any, bytes]
 
     @classmethod
-    def from_job(cls, spark: SparkSession, job: Job) -> Leftover:
+    def from_job(cls, spark: SparkSession, job: Job) -> JobOutput:
         """Reads it."""
         table = spark.read.parquet(str(job.out)).toArrow().sort_by("id").combine_chunks()
         fleet = engine.export_fleet(spark, job.checkpoint)
@@ -105,7 +105,7 @@ class Leftover:
         return len(self.results["alarms"].combine_chunks().flatten())
 
 
-def figures(name: str, job: Job, kills: int, leftover: Leftover, whole: Leftover) -> list[Figure]:
+def make_figures(name: str, job: Job, kills: int, leftover: JobOutput, whole: JobOutput) -> list[Figure]:
     """Compare a job that was killed with one that was not."""
     what = f"{name}, {len(whole.ids):,} rows"
     return [
@@ -114,20 +114,20 @@ def figures(name: str, job: Job, kills: int, leftover: Leftover, whole: Leftover
         Figure(f"{what}: alarms", leftover.n_alarms(), "", at_least=1),
         Figure(f"{what}: rows lost", len(np.setdiff1d(whole.ids, leftover.ids)), "", at_most=0),
         Figure(f"{what}: rows doubled", len(leftover.ids) - len(np.unique(leftover.ids)), "", at_most=0),
-        Figure(f"{what}: equal results", float(same_table(leftover.results, whole.results)), "", 1.0, 1.0),
+        Figure(f"{what}: equal results", float(are_tables_equal(leftover.results, whole.results)), "", 1.0, 1.0),
         Figure(f"{what}: equal states", float(leftover.states == whole.states), "", 1.0, 1.0),
     ]
 
 
-def same_table(left: Any, other: Any) -> bool:
+def are_tables_equal(left: Any, other: Any) -> bool:
     """Whether two tables are equal, to the last bit."""
     names: Sequence[str] = other.column_names
     return left.column_names == names and all(
-        same_bits(left[name].combine_chunks(), other[name].combine_chunks()) for name in names
+        are_columns_equal(left[name].combine_chunks(), other[name].combine_chunks()) for name in names
     )
 
 
-def same_bits(left: Any, other: Any) -> bool:
+def are_columns_equal(left: Any, other: Any) -> bool:
     """Whether two columns are equal, NaN for NaN and bit for bit, also within lists and structures."""
     from pyarrow import types
 
@@ -135,9 +135,9 @@ def same_bits(left: Any, other: Any) -> bool:
         return False
     if types.is_list(left.type):
         same_lengths: bool = left.value_lengths().equals(other.value_lengths())
-        return same_lengths and same_bits(left.flatten(), other.flatten())
+        return same_lengths and are_columns_equal(left.flatten(), other.flatten())
     if types.is_struct(left.type):
-        return all(same_bits(mine, yours) for mine, yours in zip(left.flatten(), other.flatten(), strict=True))
+        return all(are_columns_equal(mine, yours) for mine, yours in zip(left.flatten(), other.flatten(), strict=True))
     if types.is_floating(left.type):
         mine, yours = (np.asarray(column.fill_null(0.0)).tobytes() for column in (left, other))
         return bool(mine == yours)

@@ -11,10 +11,10 @@ from limpet.datasets import make_abrupt
 from limpet.exceptions import LimpetWarning
 from limpet.learners import SRA
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench._timing import best_times
+from limpet_lab.bench._timing import measure_best_times
 
 TITLE = "one core, two components, after the warm-up; a loop of river's ADWIN.update over the same numbers is 1"
-NS_GOAL = 45.0  # a point, of `process` for one variable
+PROCESS_GOAL_NS = 45.0  # a point, of `process` for one variable
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -68,12 +68,12 @@ def measure(quick: bool) -> list[Figure]:
         warnings.simplefilter("ignore", LimpetWarning)
         for job in jobs.values():  # compiled and warm
             job()
-        times = best_times(jobs, rounds, repeats=3)
+        times = measure_best_times(jobs, rounds, repeats=3)
     goals = {"process, d=1": 0.30, "update(x)": 1.3, "process, d=3": 0.60}
     figures = [Figure("ADWIN.update", times["ADWIN.update"] / n * 1e9, "ns per point")]
     for name in list(jobs)[1:]:
         goal = next((goal for start, goal in goals.items() if name.startswith(start)), None)
-        most = NS_GOAL if name.startswith("process, d=1") else None
+        most = PROCESS_GOAL_NS if name.startswith("process, d=1") else None
         figures.append(Figure(name, times[name] / n * 1e9, "ns per point", most))
         figures.append(Figure(f"{name}: ratio", times[name] / times["ADWIN.update"], "× ADWIN", goal))
     return figures

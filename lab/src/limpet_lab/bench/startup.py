@@ -1,4 +1,4 @@
-"""How long a user waits: imports, the help text, the very first call and the first call of a second process."""
+"""Start-up times: imports, help, first call, second process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench._timing import best_times
+from limpet_lab.bench._timing import measure_best_times
 
 TITLE = "each in fresh processes, best of several"
 
-FIRST_CALL = """
+FIRST_CALL_SCRIPT = """
 import sys, time
 start = time.perf_counter()
 import numba.core.event as event
@@ -29,17 +29,17 @@ print(time.perf_counter() - start, len(recorder.buffer) // 2)
 """
 
 
-def run(*command: str) -> Callable[[], object]:
+def make_command_job(*command: str) -> Callable[[], object]:
     """Return a job that runs this command."""
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
-PLAIN, DETECTOR = "SRA(2, gamma=6.0, rho=0.01)", "Detector()"
+SRA_CODE, DETECTOR_CODE = "SRA(2, gamma=6.0, rho=0.01)", "Detector()"
 
 
-def first_call(learner: str, environment: dict[str, str]) -> tuple[float, int, str]:
+def time_first_call(learner: str, environment: dict[str, str]) -> tuple[float, int, str]:
     """Return the seconds until a learner has run in a new process, the compilations, and its messages."""
-    command = [sys.executable, "-c", FIRST_CALL.replace("LEARNER", learner)]
+    command = [sys.executable, "-c", FIRST_CALL_SCRIPT.replace("LEARNER", learner)]
     result = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
     seconds, compilations = result.stdout.split()
     return float(seconds), int(compilations), result.stderr
@@ -50,15 +50,15 @@ def measure(quick: bool) -> list[Figure]:
     program = shutil.which("limpet", path=str(Path(sys.executable).parent))
     command = [program] if program else [sys.executable, "-m", "limpet"]
     jobs = {
-        "bare": run(sys.executable, "-c", "import numpy, numba"),
-        "lazy": run(sys.executable, "-c", "import numpy, numba, limpet"),
-        "used": run(sys.executable, "-c", "import numpy, numba, limpet; limpet.SRA"),
-        "help": run(*command, "--help"),
+        "bare": make_command_job(sys.executable, "-c", "import numpy, numba"),
+        "lazy": make_command_job(sys.executable, "-c", "import numpy, numba, limpet"),
+        "used": make_command_job(sys.executable, "-c", "import numpy, numba, limpet; limpet.SRA"),
+        "help": make_command_job(*command, "--help"),
     }
-    times = best_times(jobs, 3 if quick else 15)
+    times = measure_best_times(jobs, 3 if quick else 15)
     with tempfile.TemporaryDirectory() as cache:
-        first, compiled, output = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache, "LIMPET_QUIET": ""})
-        second, compiled_again, _ = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache})
+        first, compiled, output = time_first_call(SRA_CODE, {"NUMBA_CACHE_DIR": cache, "LIMPET_QUIET": ""})
+        second, compiled_again, _ = time_first_call(SRA_CODE, {"NUMBA_CACHE_DIR": cache})
     figures = [
         Figure("import numpy, numba", 1e3 * times["bare"], "ms"),
         Figure("import limpet adds", 1e3 * (times["lazy"] - times["bare"]), "ms", 50),
@@ -72,8 +72,8 @@ def measure(quick: bool) -> list[Figure]:
     ]
     if not quick:  # it takes a while
         with tempfile.TemporaryDirectory() as cache:
-            first, _, _ = first_call(DETECTOR, {"NUMBA_CACHE_DIR": cache})
-            second, compiled_again, _ = first_call(DETECTOR, {"NUMBA_CACHE_DIR": cache})
+            first, _, _ = time_first_call(DETECTOR_CODE, {"NUMBA_CACHE_DIR": cache})
+            second, compiled_again, _ = time_first_call(DETECTOR_CODE, {"NUMBA_CACHE_DIR": cache})
         figures += [
             Figure("Detector: very first call on a new machine", first, "s"),
             Figure("Detector: first call of a second process", second, "s"),

@@ -9,15 +9,15 @@ import numpy as np
 
 from harness.nats import SUBJECT, message, publish, require_client, running
 from harness.watch_process import Watch, same
-from limpet_lab.bench._measurement import Figure, power_of_ten
+from limpet_lab.bench._measurement import Figure, format_power_of_ten
 
-TITLE = "into SQLite, with a checkpoint every 0.05 s; 1 is equal to the last bit"
-POINTS, KILLS = 1_000_000, 50
-QUICK_POINTS, QUICK_KILLS = 60_000, 2
+TITLE = "into SQLite, with a checkpoint every 0.05 s; 1 is bit-identical"
+N_POINTS, N_KILLS = 1_000_000, 50
+N_QUICK_POINTS, N_QUICK_KILLS = 60_000, 2
 POINTS_PER_MESSAGE = 20  # points in a message
 
 
-def stream(n: int) -> list[float]:
+def draw_levels(n: int) -> list[float]:
     """Levels that change now and then, with outliers."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=n) + (np.arange(n) // 20_000) % 2
@@ -28,26 +28,26 @@ def stream(n: int) -> list[float]:
 def measure(quick: bool) -> list[Figure]:
     """From a file, and from JetStream."""
     require_client()
-    points, kills = (QUICK_POINTS, QUICK_KILLS) if quick else (POINTS, KILLS)
+    points, kills = (N_QUICK_POINTS, N_QUICK_KILLS) if quick else (N_POINTS, N_KILLS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        values = stream(points)
+        values = draw_levels(points)
         path = folder / "x.csv"
         seconds = np.datetime64("2026-01-01T00:00:00") + np.arange(points)
         rows = zip(seconds.astype(str).tolist(), values, strict=True)
         path.write_text("time,level\n" + "".join(f"{moment},{value}\n" for moment, value in rows))
-        figures = _compared("file", str(path), folder / "file", points, kills)
+        figures = _compare_watches("file", str(path), folder / "file", points, kills)
         with running(folder / "nats") as url:
             publish(url, (message(values[i : i + POINTS_PER_MESSAGE], i) for i in range(0, points, POINTS_PER_MESSAGE)))
-            figures += _compared("JetStream", f"{url}/{SUBJECT}", folder / "jetstream", points, kills)
+            figures += _compare_watches("JetStream", f"{url}/{SUBJECT}", folder / "jetstream", points, kills)
     return figures
 
 
-def _compared(name: str, source: str, folder: Path, points: int, kills: int) -> list[Figure]:
+def _compare_watches(name: str, source: str, folder: Path, points: int, kills: int) -> list[Figure]:
     whole, killed = Watch(source, folder / "whole"), Watch(source, folder / "killed")
     whole.run()
     times = killed.run_with_kills(kills)
-    what = f"{name}, {power_of_ten(points)} points"
+    what = f"{name}, {format_power_of_ten(points)} points"
     rows = whole.rows()
     figures = [
         Figure(f"{what}: kills", times, "", at_least=kills),

@@ -9,10 +9,10 @@ from limpet.tuning import Setting
 from limpet_lab.paper import grids
 from limpet_lab.paper._compare import (
     auto_verdicts,
+    baselines_ahead,
     compare_cells,
     describe_auto,
     describe_comparison,
-    rivals_ahead,
     verdicts,
 )
 from limpet_lab.paper._results import Cell, Result, cell
@@ -22,7 +22,7 @@ from limpet_lab.paper.methods import AUTO, Learner, Method, sra_full_norm
 from limpet_lab.paper.oracle import truth_auc, truth_with_memory_auc
 from limpet_lab.paper.published import paper_cells
 
-CALM_AGAIN = 2_000  # rows after a change, abrupt or gradual, when everything has settled
+ROWS_TO_SETTLE = 2_000  # rows after a change, abrupt or gradual, when everything has settled
 
 
 def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, caption: str) -> None:
@@ -71,7 +71,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         compare_cells(KINDS, rows, paper, caption),
         describe_comparison(records),
         describe_auto(KINDS, rows, untuned),
-        rivals_ahead(KINDS, rows),
+        baselines_ahead(KINDS, rows),
         *(describe_sides(lab, ours, best_of_ours[kind], kind, dim, variant) for kind in KINDS),
         *(describe_sides(lab, auto, auto.settings[0], kind, dim, variant) for kind in KINDS if auto),
         *([describe_fresh(lab, auto, dim, variant)] if auto else []),
@@ -81,7 +81,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
 
 def describe_sides(lab: Lab, method: Method, setting: Setting, kind: str, dim: int, variant: str) -> str:
     """In words, how much of a learner's AUC is against rows before the change and how much against rows after it, and
-    what the latter may come from: rows without a score, or a score that is not as high in calm as it was."""
+    what the latter may come from: rows without a score, or a score that is not as high on stable rows as it was."""
     sides, unscored, levels = [], [], []
     for stream in lab.streams(kind, dim, variant):
         scores, change = method.run(setting, stream, 0).scores[:, 0], change_of(stream)
@@ -89,16 +89,16 @@ def describe_sides(lab: Lab, method: Method, setting: Setting, kind: str, dim: i
         after = benefit_auc(scores, change, TOLERANCE, start=change - TOLERANCE + 1)
         sides.append([before, after])
         unscored.append(np.isnan(scores[change : change + TOLERANCE]).mean())
-        levels.append([np.nanmedian(scores[: change - TOLERANCE]), np.nanmedian(scores[change + CALM_AGAIN :])])
+        levels.append([np.nanmedian(scores[: change - TOLERANCE]), np.nanmedian(scores[change + ROWS_TO_SETTLE :])])
     before, after = np.mean(sides, axis=0)
-    calm, calm_again = np.mean(levels, axis=0)
-    share = f"{np.mean(unscored):.0%} of the {TOLERANCE} rows after the change were dropped and have no score"
+    stable, settled = np.mean(levels, axis=0)
+    share = f"{np.mean(unscored):.0%} of the {TOLERANCE} rows after the change were rejected and have no score"
     if not np.any(unscored):
         share = "no row after the change is without a score"
     return (
         f"{method.name}’s score on the {kind} streams has an AUC of {before:.3f} against rows before the change alone "
-        f"and of {after:.3f} against those after it; {share}. In calm its median is {calm:.3f} before the change and "
-        f"{calm_again:.3f} from {CALM_AGAIN:,} rows after it on."
+        f"and of {after:.3f} against those after it; {share}. On stable rows its median is {stable:.3f} before the "
+        f"change and {settled:.3f} from {ROWS_TO_SETTLE:,} rows after it on."
     )
 
 

@@ -1,4 +1,4 @@
-"""Detector, one setting for every stream, beside the paper's SRA and ours, which are tuned."""
+"""Detector, one setting for every stream, compared with the paper's SRA and ours, which are tuned."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from limpet.report.html import Table
 from limpet_lab.paper._results import Cell
 from limpet_lab.paper.methods import AUTO
 
-# Ours beside the paper's: the table, its numbers, the differences, and which rivals are ahead.
+# Ours compared with the paper's: the table, its numbers, the differences, and which baselines are ahead.
 
-RIVALS = ("SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH", "PH-river", "IsolationForest")
+BASELINES = ("SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH", "PH-river", "IsolationForest")
 DIGITS = 3  # of the paper's numbers
 
 
@@ -73,20 +73,20 @@ def is_ahead(value: float, other: float, largest: bool = True) -> bool:
     return (value - other if largest else other - value) > 0.5 * 10.0 ** -_digits(other)
 
 
-def rivals_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:
-    """In a sentence, which rivals do better than SRA, and where; by less than the digits shown is not better.
+def baselines_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:
+    """In a sentence, which baselines do better than SRA, and where; by less than the digits shown is not better.
 
-    >>> rivals_ahead(["a"], {"SRA": [[0.7, 0.0]], "sEM": [[0.8, 0.0]]})
+    >>> baselines_ahead(["a"], {"SRA": [[0.7, 0.0]], "sEM": [[0.8, 0.0]]})
     'Ahead of SRA: sEM in a (0.800 against 0.700).'
     """
     pairs = [
         f"{method} in {metric} ({figure(ours[method][i][0])} against {figure(ours['SRA'][i][0])})"
-        for method in RIVALS
+        for method in BASELINES
         if method in ours
         for i, metric in enumerate(metrics)
         if is_ahead(ours[method][i][0], ours["SRA"][i][0], largest)
     ]
-    return f"Ahead of SRA: {', '.join(pairs)}." if pairs else "No rival is ahead of SRA."
+    return f"Ahead of SRA: {', '.join(pairs)}." if pairs else "No baseline is ahead of SRA."
 
 
 # How SRA's cells compare with the paper's: a record for each, and its description.
@@ -121,17 +121,17 @@ def verdicts(
     largest: bool = True,
     method: str = "SRA",
 ) -> list[dict[str, Any]]:
-    """One record for each cell of SRA, or of another way to set it, with SRA-heldout and SRA-printed beside it."""
+    """One record for each cell of SRA, or of another way to set it, with SRA-heldout and SRA-printed next to it."""
     records = []
     for i, metric in enumerate(metrics):
         mine, theirs = rows[method][i][0], paper["SRA"][i]
-        beside = {name: rows[f"SRA-{name}"][i][0] for name in ("heldout", "printed") if f"SRA-{name}" in rows}
+        others = {name: rows[f"SRA-{name}"][i][0] for name in ("heldout", "printed") if f"SRA-{name}" in rows}
         records.append(
             {
                 "table": table,
                 "cell": metric,
                 "ours": mine,
-                **beside,
+                **others,
                 "paper": theirs[0],
                 "paper_std": theirs[1],
                 "difference": mine - theirs[0],
@@ -163,11 +163,11 @@ def describe_comparison(records: Sequence[Record], who: str = "SRA") -> str:
     return f"{who} {'; it '.join(phrases)}."
 
 
-def tally(records: Sequence[Record], who: str = "SRA beside the paper’s SRA") -> str:
+def tally(records: Sequence[Record], who: str = "SRA compared with the paper’s SRA") -> str:
     """In a sentence, how many cells are as the paper's.
 
     >>> tally([{"verdict": "reached"}, {"verdict": "short", "paper_inside_interval": True}])
-    'SRA beside the paper’s SRA: of 2 cells 1 reached, 0 equal, 1 short (1 of them with the paper’s value ...'
+    'SRA compared with the paper’s SRA: of 2 cells 1 reached, 0 equal, 1 short (1 of them with the paper’s value ...'
     """
     kinds = [record["verdict"] for record in records]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in (REACHED, EQUAL, SHORT))
@@ -188,7 +188,7 @@ def remark(record: Record) -> str:
 
 
 def cell_row(record: Record) -> list[str]:
-    """A cell of SRA beside the paper's: ours, held out, printed setting, paper, difference."""
+    """A cell of SRA compared with the paper's: ours, held out, printed setting, paper, difference."""
     return [
         figure(record["ours"]),
         *(figure(record[name]) if name in record else "" for name in ("heldout", "printed")),
@@ -205,7 +205,7 @@ Rows = Mapping[str, Sequence[Cell]]
 def auto_verdicts(
     table: str, metrics: Sequence[str], rows: Rows, paper: Rows, largest: bool = True
 ) -> list[dict[str, Any]]:
-    """One record for each cell of Detector, beside the paper's SRA; `tuned` is our SRA, tuned as the paper tunes it."""
+    """One record for each cell of Detector, against the paper's SRA; `tuned` is our SRA, tuned as the paper's."""
     if AUTO not in rows:
         return []
     records = verdicts(table, metrics, {AUTO: rows[AUTO]}, paper, largest, AUTO)
@@ -217,7 +217,7 @@ def describe_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record],
 
     >>> rows = {"SRA": [[0.7, 0.0], [0.6, 0.0]], "Detector": [[0.8, 0.0], [0.6, 0.0]]}
     >>> describe_auto(["abrupt", "gradual"], rows, [])
-    'Detector, untuned, beside our tuned SRA: ahead in abrupt (0.800 against 0.700); level in gradual (0.600).'
+    'Detector, untuned, compared with our tuned SRA: ahead in abrupt (0.800 against 0.700); level in gradual (0.600).'
     """
     if AUTO not in rows:
         return f"{AUTO} is left out of quick runs with several variables: it takes long to compile."
@@ -226,15 +226,15 @@ def describe_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record],
         ahead, behind = is_ahead(mine, tuned, largest), is_ahead(tuned, mine, largest)
         against = f"{figure(mine)} against {figure(tuned)}" if ahead or behind else figure(mine)
         phrases["ahead" if ahead else "behind" if behind else "level"].append(f"{metric} ({against})")
-    beside = "; ".join(f"{where} in {', '.join(cells)}" for where, cells in phrases.items() if cells)
+    standing = "; ".join(f"{where} in {', '.join(cells)}" for where, cells in phrases.items() if cells)
     if not records:
-        return f"{AUTO}, untuned, beside our tuned SRA: {beside}."
-    return f"{describe_comparison(records, f'{AUTO}, untuned,')} Beside our tuned SRA it is {beside}."
+        return f"{AUTO}, untuned, compared with our tuned SRA: {standing}."
+    return f"{describe_comparison(records, f'{AUTO}, untuned,')} Compared with our tuned SRA it is {standing}."
 
 
 def auto_tally(records: Sequence[Record]) -> str:
     """In a sentence, in how many cells Detector is as good as the paper's SRA."""
-    return tally(records, f"{AUTO}, untuned, beside the paper’s tuned SRA")
+    return tally(records, f"{AUTO}, untuned, compared with the paper’s tuned SRA")
 
 
 def auto_cell_row(record: Record) -> list[str]:

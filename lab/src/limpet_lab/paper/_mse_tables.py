@@ -9,10 +9,10 @@ from limpet.metrics import segment_mse
 from limpet_lab.paper import grids
 from limpet_lab.paper._compare import (
     auto_verdicts,
+    baselines_ahead,
     compare_cells,
     describe_auto,
     describe_comparison,
-    rivals_ahead,
     verdicts,
 )
 from limpet_lab.paper._results import Cell, Result, cell
@@ -61,7 +61,7 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         result.parts = [
             *result.parts,
             describe_auto(METRICS, rows, untuned, largest=False),
-            rivals_ahead(METRICS, rows, largest=False),
+            baselines_ahead(METRICS, rows, largest=False),
         ]
     result.tables[key] = table
     result.chosen[key] = chosen

@@ -1,4 +1,4 @@
-"""What the figures depend on besides the data: packages and sources."""
+"""Versions and sources on which the figures depend."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from limpet.tuning import Setting, SweepResult
 from limpet_lab.paper import grids
 from limpet_lab.paper._compare import (
     auto_verdicts,
+    baselines_ahead,
     compare_cells,
     describe_auto,
     describe_comparison,
-    rivals_ahead,
     verdicts,
 )
 from limpet_lab.paper._results import Cell, Result, cell
@@ -62,7 +62,7 @@ class RealTable:
         self.choices[column][name] = choice
 
     def result(self, title: str, caption: str) -> Result:
-        """Return the table as a result, SRA's rows first, with a comparison of SRA, the paper and the rivals."""
+        """Return the table as a result, SRA's rows first, with a comparison of SRA, the paper and the baselines."""
         rows = {name: self.rows[name] for name in sorted(self.rows, key=lambda name: not name.startswith("SRA"))}
         paper = paper_cells(self.key)
         records = verdicts(self.key, self.columns, rows, paper)
@@ -73,7 +73,7 @@ class RealTable:
             describe_comparison(records),
             describe_comparison(named, "SRA with the setting the paper names (SRA-printed)"),
             describe_auto(self.columns, rows, untuned),
-            rivals_ahead(self.columns, rows),
+            baselines_ahead(self.columns, rows),
             *describe_failures(self.cannot_run),
         ]
         return Result(

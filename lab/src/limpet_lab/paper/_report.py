@@ -45,9 +45,9 @@ TERMS = DefinitionList(
             "except for the number of components, which all learners are given on the synthetic data. "
             "Its constants were settled with these data sets in sight, though not on any one of them alone.",
         ),
-        ("γ, ρ", "SRA drops a point whose update is larger than γ, and otherwise moves by the step ρ."),
+        ("γ, ρ", "SRA rejects a point whose update is larger than γ, and otherwise moves by the step ρ."),
         ("β, M", "Constants of the paper’s Corollary 1, which makes ρ of them and γ."),
-        ("SDEM, iEM, sEM", "Online learners of the same mixtures without a threshold: rivals of SRA’s own make."),
+        ("SDEM, iEM, sEM", "Online learners of the same mixtures without a threshold: the paper’s baselines."),
         ("constant, random, time", "Dummies: a score of 0, random numbers, and the number of the row."),
         ("held out", "Tuned on other streams, instead of on those that are scored."),
         ("printed setting", "The setting that the paper reports as chosen, not tuned here."),
@@ -69,7 +69,7 @@ def write_whole_report(path: Path, finished: Finished, failed: Mapping[str, str]
         sections.append(Section("Not finished", [f"{name}: {why}" for name, why in failed.items()]))
     lead = (
         "Every table and figure of “Online Robust and Adaptive Learning from Data Streams” (Fukushima, Nitanda and "
-        "Yamanishi, 2020), recomputed beside the printed numbers, with rivals started, tuned and scored as SRA is."
+        "Yamanishi, 2020), recomputed next to the printed numbers, with baselines started, tuned and scored as SRA is."
     )
     footer = " · ".join(f"{name} {version}" for name, version in versions().items())
     write_report(path, "The paper, reproduced", lead, sections, footer)
@@ -109,7 +109,7 @@ def _overview(finished: Finished, plan: Plan) -> Section:
     restarts = "1 restart" if plan.restarts == 1 else f"{plan.restarts} restarts"
     parts += [
         f"{streams} of each kind, {restarts} on real data ({plan.restarts_on_skab} on SKAB). SRA is plain SRA as "
-        "published; where it falls short of the paper, or a rival is ahead of it, its section reports it, and why. "
+        "published; where it falls short of the paper, or a baseline is ahead of it, its section reports it, and why. "
         "Detector is lp.Detector(), with nothing tuned; its cells are not counted as SRA’s.",
         *how_it_compares(finished, plan),
     ]

@@ -1,4 +1,4 @@
-"""A finished result kept in a file: an interrupted run loses nothing, and the report can be put together again."""
+"""Store finished results, to resume interrupted runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a sweep to a cell: the setting (and, for a detector, the variable) that does best, and what it is called."""
+"""Select the best setting of a sweep, and the best variable of a detector."""
 
 from __future__ import annotations
 

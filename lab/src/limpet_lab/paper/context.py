@@ -97,7 +97,7 @@ def measure(method: Method, setting: Setting, stream: Stream, errors: bool = Tru
 
 
 def synthetic_learners(dim: int, quick: bool = False) -> list[Method]:
-    """SRA and its rivals of the same make, with the paper's grids; Detector has none."""
+    """SRA and the paper's baselines, with the paper's grids; Detector has none."""
     settings = grids.SRA_UNIVARIATE if dim == 1 else grids.SRA_MULTIVARIATE
     learners: list[Method] = [
         Learner("SRA", settings, sra),

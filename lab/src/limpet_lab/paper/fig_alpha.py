@@ -75,4 +75,4 @@ def _describe_auto(table: dict[str, Cells], untuned: dict[str, Cells]) -> str:
         for kind in KINDS
         for alpha in table[kind]
     ]
-    return f"{AUTO} does not know α, nor anything derived from it. Its S_tot beside SRA’s: {', '.join(pairs)}."
+    return f"{AUTO} does not know α, nor anything derived from it. Its S_tot compared with SRA’s: {', '.join(pairs)}."

@@ -51,7 +51,7 @@ def run(lab: Lab) -> Result:
         Table(["", "β", "M", "ρ", *METRICS], rows),
         f"S_eval is least at γ = {best['abrupt']['gamma']:g} (abrupt) and {best['gradual']['gamma']:g} (gradual), "
         f"S_tot at γ = {least['abrupt']:g} and {least['gradual']:g}; the paper finds γ = 3 with (β, M) = (0.1, 5), ρ "
-        "= 0.0116, for both. A γ that is too small drops points of the new regime, one that is too large lets "
+        "= 0.0116, for both. A γ that is too small rejects points of the new regime, one that is too large lets "
         "outliers in.",
     ]
     return Result(TITLE, {"gamma_rho": table}, parts=parts)

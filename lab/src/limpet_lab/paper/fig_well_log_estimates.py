@@ -29,7 +29,7 @@ def run(lab: Lab) -> Result:
         assert outcome.means is not None
         rows[method.name] = (outcome.means[:, 0, 0], outcome.scores[:, 0])
     picture = draw_followed(stream.y[:, 0], rows, change_points=stream.change_points[2])
-    dropped = int((rows["SRA"][1] != rows["SRA"][1]).sum())
+    rejected = int((rows["SRA"][1] != rows["SRA"][1]).sum())
     return Result(
         TITLE,
         parts=[
@@ -39,7 +39,7 @@ def run(lab: Lab) -> Result:
                 "Left the stream and the estimated mean, right the change score −log f; dashed lines are the change "
                 "points of annotation 2. The settings are those of the paper’s figure.",
             ),
-            f"SRA leaves {dropped} of {len(stream)} rows without a score: those it dropped. iEM, whose step falls as "
+            f"SRA leaves {rejected} of {len(stream)} rows without a score: those it rejected. iEM, whose step falls as "
             "1/t, hardly follows the later changes; SDEM, with a step of 0.05, follows everything.",
         ],
     )

@@ -66,7 +66,7 @@ def well_log(*gammas: float) -> list[Setting]:
     ]
 
 
-# Well-log. γ is 2·10⁶ and more in the text, with which nothing is ever dropped, and 2·10⁴ in the figure.
+# Well-log. γ is 2·10⁶ and more in the text, with which nothing is ever rejected, and 2·10⁴ in the figure.
 SRA_WELL_LOG_FIGURE: Setting = {"n_components": 1, "gamma": 2e4, "beta": 200.0, "M": 4e4}
 SRA_WELL_LOG = [*well_log(2e6, 3e6, 4e6), SRA_WELL_LOG_FIGURE]
 SRA_WELL_LOG_SMALL = well_log(2e4, 3e4, 4e4)  # printed nowhere: the text's grid at the figure's scale

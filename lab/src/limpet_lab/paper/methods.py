@@ -72,7 +72,7 @@ class Learner:
 
     drawn: started on points drawn in the range of the first ones (real data) instead of on the first ten (synthetic).
     by_itself: started on the stream's own first points, as many as it needs.
-    anomalies: a dropped point keeps its score; for changes it has none and can raise no alarm.
+    anomalies: a rejected point keeps its score; for changes it has none and can raise no alarm.
     """
 
     name: str
@@ -177,7 +177,7 @@ def iem(**setting: Any) -> StochasticApproximation:
 
 
 def detectors(kswin: Sequence[Setting], ph: Sequence[Setting], adwin: Sequence[Setting]) -> list[Method]:
-    """The detectors of changes, river's own Page–Hinkley beside the paper's, and the dummies."""
+    """The detectors of changes, river's own Page–Hinkley next to the paper's, and the dummies."""
     return [
         Drift("ADWIN", adwin, ADWIN),
         Drift("KSWIN", kswin, KSWIN),

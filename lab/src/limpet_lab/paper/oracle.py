@@ -1,4 +1,4 @@
-"""What the true parameters would score: two marks to read the synthetic AUCs by, not contenders.
+"""Scores of the true parameters, as reference values.
 
 Both know the two regimes and which points are outliers, and keep the old regime for T_b rows after the change, as if
 it had not been detected yet.

@@ -20,7 +20,7 @@ def paper_tables() -> dict[str, Any]:
 
 
 def paper_cells(table: str, *part: str) -> dict[str, list[list[float]]]:
-    """The cells of a table, by method; `*_notebook` stands beside the same printed table.
+    """The cells of a table, by method; `*_notebook` has the same printed table.
 
     >>> paper_cells("mse_multivariate_notebook", "abrupt")["SRA"][0]
     [0.026, 0.002]

@@ -10,7 +10,7 @@ import numpy as np
 from limpet.learners import StochasticApproximation
 from limpet.report.html import Part, Table
 from limpet.tuning import BenefitAUC, tune
-from limpet.tuning._batched import run_batched
+from limpet.tuning.tune import run_batched
 from limpet_lab.paper import grids
 from limpet_lab.paper._compare import difference, format_cell
 from limpet_lab.paper._results import Result, cell

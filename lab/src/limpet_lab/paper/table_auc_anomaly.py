@@ -44,7 +44,7 @@ TRAIN, TEST = 0, 1
 
 
 def anomaly_methods(name: str, quick: bool = False) -> list[Method]:
-    """Mixtures of one to three Gaussians (`quick`: as many as the paper chose); a dropped point keeps its score."""
+    """Mixtures of one to three Gaussians (`quick`: as many as the paper chose); a rejected point keeps its score."""
     allowed = [grids.COMPONENTS_PRINTED[name]] if quick else grids.COMPONENTS
     settings = {
         "SRA": (grids.SRA_ANOMALY, sra),
@@ -122,8 +122,8 @@ def run(lab: Lab) -> Result:
         *_why_thyroid(result.verdicts[1], ours["THYROID"][0, :, TEST]),
         "Why the detectors differ from the paper’s: the paper’s Page–Hinkley with a large δ is zero but for outliers, "
         "which is what an anomaly score should be; its cells depend on the variable that training picks.",
-        "THYROID lies in [0, 1], so that γ ∈ {5, 10, 15} never drops a point: there SRA is sEM with other step sizes. "
-        "On SMTP M = 1 makes ρ so small that the model stays where it started.",
+        "THYROID lies in [0, 1], so that γ ∈ {5, 10, 15} never rejects a point: there SRA is sEM with other step "
+        "sizes. On SMTP M = 1 makes ρ so small that the model stays where it started.",
     ]
     return result
 

@@ -31,15 +31,15 @@ def run(lab: Lab) -> Result:
     result.parts = [
         *result.parts,
         "On the printed data the means jump so far that with the paper’s γ = 7 one component is locked out: a "
-        "quarter of all points is dropped for ever, and about half of those right after the change, which should "
+        "quarter of all points is rejected permanently, and about half of those right after the change, which should "
         "raise the alarm, have no score. With a larger γ the outliers come in. The norm is not to blame: with the one "
-        "of the paper’s equations, over all statistics (SRA-full-norm), half of the points and more are dropped before "
-        "the change and nearly all after it. The paper’s 0.753 on abrupt changes is what the true parameters reach; "
-        "its 0.721 on gradual ones is more than both marks reach.",
-        "Detector drops no row from its change score, and the score has a memory, so that its mark is truth-memory. As "
-        "on the univariate streams, part of its AUC on the printed data is level: the score in calm is lower after the "
-        "change than before. Where it is above the marks it is not better than the truth; what it owes to noticing is "
-        "its AUC against rows before the change alone.",
+        "of the paper’s equations, over all statistics (SRA-full-norm), half of the points and more are rejected "
+        "before the change and nearly all after it. The paper’s 0.753 on abrupt changes is what the true parameters "
+        "reach; its 0.721 on gradual ones is more than both marks reach.",
+        "Detector gives every row a change score, and the score has a memory, so that its mark is truth-memory. As "
+        "on the univariate streams, part of its AUC on the printed data is level: the score on stable rows is lower "
+        "after the change than before. Where it is above the marks it is not better than the truth; what it owes to "
+        "detection is its AUC against rows before the change alone.",
         "On the notebooks’ data the components overlap and the change is small in every direction: point by point even "
         "the true parameters are near 0.5. With memory much more is possible (truth-memory), but SRA’s score has none.",
         "Page–Hinkley on the printed abrupt stream is the clearest artefact: a variable whose mean is above δ before "

@@ -92,16 +92,16 @@ def _why(table: RealTable, streams: list[Stream]) -> str:
     for stream in streams[TEST]:
         assert isinstance(stream.change_points, list)
         scores = {n: methods[n].run(table.choices[column][n].setting, stream, 0).scores[:, 0] for n in ("SRA", "sEM")}
-        dropped = int(np.isnan(scores["SRA"]).sum())
-        most = max(most, dropped)
-        areas[dropped > 0].append(
+        rejected = int(np.isnan(scores["SRA"]).sum())
+        most = max(most, rejected)
+        areas[rejected > 0].append(
             [benefit_auc(s, stream.change_points, tolerance, FIRST_SCORED) for s in scores.values()]
         )
     if not all(areas.values()):
-        return f"SRA drops at most {most} rows of a stream."
+        return f"SRA rejects at most {most} rows of a stream."
     hit, clean = (np.mean(areas[has_outliers], axis=0) for has_outliers in (True, False))
     return (
-        f"Why SRA is not ahead of sEM. It drops at most {most} rows of a stream, those in which Current and Voltage "
+        f"Why SRA is not ahead of sEM. It rejects at most {most} rows of a stream, those in which Current and Voltage "
         f"were exchanged. On the {len(areas[False])} test streams that have none the two are nearly level "
         f"({clean[0]:.3f} and {clean[1]:.3f} for T_b = {tolerance}). On the {len(areas[True])} others sEM learns "
         "those rows, its covariance jumps by orders of magnitude, and its scores stay raised for a while; the "

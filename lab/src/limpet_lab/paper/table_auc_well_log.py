@@ -74,11 +74,11 @@ def run(lab: Lab) -> Result:
             "ROC curves of the methods on the test span, one panel for each annotation.",
             "Recalled benefit against false alarms on the test span, with the settings chosen on the training span.",
         ),
-        "Why the rivals differ from the paper’s. With one component SDEM’s smoothing does nothing, so that SDEM is sEM "
-        "here; both take the smallest rate of their grid in training, where the paper’s took a larger one. The paper’s "
-        "Page–Hinkley sums values of about 100 000 with δ ≤ 10 and is the clock: compare the dummy “time”. River’s "
-        "subtracts the mean; with its default threshold of 50, in raw units, it forgets everything every few rows, and "
-        "without one it is a rival to be taken seriously.",
+        "Why the baselines differ from the paper’s. With one component SDEM’s smoothing does nothing, so that SDEM is "
+        "sEM here; both take the smallest rate of their grid in training, where the paper’s took a larger one. The "
+        "paper’s Page–Hinkley sums values of about 100 000 with δ ≤ 10 and ranks rows by number: compare the dummy "
+        "“time”. River’s subtracts the mean; with its default threshold of 50, in raw units, it is reset every few "
+        "rows, and without one it is competitive.",
         "A change at t lends its benefit to rows on both sides; that of t = 1525 reaches into the test span and counts "
         "there for every method. The paper reads the annotators’ indices as if they counted from 1, six rows early: "
         "kept here for comparison; load_well_log('tcpd') has them as they were meant.",

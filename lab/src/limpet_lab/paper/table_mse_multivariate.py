@@ -10,13 +10,13 @@ TITLE = "MSE of the means, three-dimensional synthetic streams"
 
 
 def run(lab: Lab) -> Result:
-    """The printed data and the notebooks', each beside the same printed cells: for orientation, not as a bar."""
+    """The printed data and the notebooks', each with the same printed cells, for orientation only."""
     result = Result(
         TITLE,
         parts=[
-            "The paper’s table is not of the data the paper prints: its rivals’ 1.47 and 5.84 are what the notebooks’ "
-            "means, ±(.5, .5, .5) → ±(1, 1, 1), give when both estimates collapse to zero. Both variants stand here; "
-            "the paper’s numbers are repeated beside each for orientation only."
+            "The paper’s table is not of the data the paper prints: its baselines’ 1.47 and 5.84 are what the "
+            "notebooks’ means, ±(.5, .5, .5) → ±(1, 1, 1), give when both estimates collapse to zero. Both variants "
+            "stand here; the paper’s numbers are repeated next to each for orientation only."
         ],
     )
     fill_mse_table(lab, result, "mse_multivariate", 3, "printed", compared=False)

@@ -22,9 +22,9 @@ def run(lab: Lab) -> Result:
     fill_mse_table(lab, result, "mse_univariate", 1, "printed")
     result.parts = [
         *result.parts,
-        "Why the rivals’ rows differ from the paper’s: its SDEM and iEM keep the precision matrices of their start for "
-        "ever, and its sEM row is a one-component model of two-component data (hence 0.5 and 2.0: both means at zero). "
-        "Ours are honest versions, started and tuned as SRA is. In print the gradual S_tot is below both S_bc and "
-        "S_ac, which no average over both spans can be.",
+        "Why the baselines’ rows differ from the paper’s: its SDEM and iEM keep the precision matrices of their start "
+        "permanently, and its sEM row is a one-component model of two-component data (hence 0.5 and 2.0: both means at "
+        "zero). Ours are honest versions, started and tuned as SRA is. In print the gradual S_tot is below both S_bc "
+        "and S_ac, which no average over both spans can be.",
     ]
     return result

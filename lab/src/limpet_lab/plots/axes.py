@@ -1,4 +1,4 @@
-"""Logarithmic axes, their numbers, and pairs of series to draw."""
+"""Figures, axes of rows, logarithmic axes and their numbers, and series to draw."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from limpet._validation import FloatArray, check_floats
 from limpet.exceptions import InvalidInputError
+from limpet.plots._style import PAGE_WIDTH_IN, new_figure
 
 RAISED_DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -53,3 +54,34 @@ def as_pair(name: str, pair: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[Float
     if x.ndim != 1 or x.shape != y.shape:
         raise InvalidInputError(f"{name}: must be two series of equal length, got shapes {x.shape} and {y.shape}")
     return x, y
+
+
+def new_page(height: float) -> Any:
+    """Return an empty figure as wide as a page, with padding around its panels."""
+    figure = new_figure(PAGE_WIDTH_IN, height)
+    figure.get_layout_engine().set(w_pad=0.07, h_pad=0.07)
+    return figure
+
+
+def set_row_axis(axes: Any, n_rows: int, ticks: int = 6) -> None:
+    """Configure the lower axis for rows."""
+    axes.set_xlim(0, n_rows)
+    axes.locator_params(axis="x", nbins=ticks)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+
+
+def as_columns(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> FloatArray:
+    """Return numbers per row, (T, K), from an array (T,), (T, K) or (T, K, 1).
+
+    >>> as_columns("means", [1.0, 2.0]).shape
+    (2, 1)
+    """
+    columns = check_floats(name, values)
+    if columns.ndim == 1:
+        columns = columns[:, None]
+    elif columns.ndim == 3 and columns.shape[2] == 1:
+        columns = columns[:, :, 0]
+    if columns.ndim != 2 or 0 in columns.shape or n_rows not in (None, len(columns)):
+        rows = "each row" if n_rows is None else f"each of the {n_rows} rows"
+        raise InvalidInputError(f"{name}: must have one or more numbers for {rows}, got shape {columns.shape}.")
+    return columns

@@ -1,4 +1,4 @@
-"""The picture of how methods followed a stream: their estimates and their scores."""
+"""Plot of how methods followed a stream: their estimates and their scores."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from limpet.plots._style import (
     TITLE_PT,
     Style,
     add_legend_above,
-    new_page,
     render_png,
-    set_row_axis,
     style_small_panel,
 )
-from limpet.plots._validation import as_column, as_columns, check_not_empty
+from limpet.plots._validation import as_column, check_not_empty
+from limpet_lab.plots.axes import as_columns, new_page, set_row_axis
 from limpet_lab.plots.method_styles import line_of, styles_of
 
 
@@ -45,7 +44,7 @@ def draw_followed(
         The stream.
     rows : mapping of method to (array, array)
         The estimated mean or means, (T,) or (T, K), and the score (T,); NaN leaves a gap, as where a point was
-        dropped, and a method without an estimate has NaN throughout.
+        rejected, and a method without an estimate has NaN throughout.
     change_points : sequence of int
         Rows to be marked, rising.
     outliers : bool array (T,), optional

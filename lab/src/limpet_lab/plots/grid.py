@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from limpet.plots._style import PAGE_WIDTH_IN, TEXT_PT, add_legend_above, legend_entries, new_page, style_small_panel
+from limpet.plots._style import PAGE_WIDTH_IN, TEXT_PT, add_legend_above, legend_entries, style_small_panel
+from limpet_lab.plots.axes import new_page
 
 COLUMNS = {1: 2, 2: 2, 4: 2, 7: 4, 8: 4, 10: 5}  # for so many panels, where not three; one leaves space for a legend
 

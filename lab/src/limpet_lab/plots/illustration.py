@@ -1,4 +1,4 @@
-"""The picture of the idea: to withstand outliers and yet to follow a change."""
+"""Plot of the idea: robust against outliers, adaptive to a change."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from limpet.plots._style import (
     TITLE_PT,
     TRUTH_STYLE,
     add_legend_above,
-    new_page,
     render_png,
-    set_row_axis,
     style_small_panel,
 )
-from limpet.plots._validation import as_column, as_columns, check_not_empty
+from limpet.plots._validation import as_column, check_not_empty
+from limpet_lab.plots.axes import as_columns, new_page, set_row_axis
 
 COLOURS = (GREEN, PURPLE, ORANGE)  # of all but the last, which is the one to be shown: it is blue
 LINE_LENGTH = 84  # letters of a title that fit on a page

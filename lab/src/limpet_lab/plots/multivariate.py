@@ -1,4 +1,4 @@
-"""The picture of a multivariate stream: its variables one under the other."""
+"""Plot of a multivariate stream: its variables one under the other."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from limpet.plots._style import (
     TEXT_PT,
     Style,
     add_legend_above,
-    new_page,
     render_png,
-    set_row_axis,
     style_small_panel,
 )
-from limpet.plots._validation import as_columns
+from limpet_lab.plots.axes import as_columns, new_page, set_row_axis
 
 SPANS: dict[str, Style] = {
     "transition": {"facecolor": "#cdebd9", "edgecolor": "#8cc9a5", "hatch": "////"},  # the hatch for the colour-blind
@@ -70,16 +68,16 @@ def draw_channels(
     values = as_columns("y", y)
     n_rows, dim = values.shape
     if len(names) != dim:
-        raise InvalidInputError(f"names: expected one for each of the {dim} variables, got {len(names)}")
+        raise InvalidInputError(f"names: must be one for each of the {dim} variables, got {len(names)}")
     marked = to_row_list("lines", lines, n_rows)
     circled = {channel: to_row_list("outliers", rows, n_rows) for channel, rows in (outliers or {}).items()}
     if not all(0 <= channel < dim for channel in circled):
-        raise InvalidInputError(f"outliers: expected variables in 0..{dim - 1}, got {sorted(circled)}")
+        raise InvalidInputError(f"outliers: must be variables in 0..{dim - 1}, got {sorted(circled)}")
     shades = _shades([kind for _, _, kind in spans])
     for first, last, _ in spans:
         if not 0 <= first <= last <= n_rows:
             raise InvalidInputError(
-                f"spans: expected rows in 0..{n_rows}, the first before the last, got {(first, last)}"
+                f"spans: must be rows in 0..{n_rows}, the first before the last, got {(first, last)}"
             )
     figure = new_page(0.75 + dim * max(1.05, min(5.0 / dim, 1.8)))
     panels = figure.subplots(dim, 1, sharex=True, squeeze=False)[:, 0]

@@ -1,4 +1,4 @@
-"""The picture of ROC curves: what is found against what it costs in false alarms."""
+"""Plot of ROC curves: recall against false alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of regressions on a stream: what they were given, and how far they were from the truth."""
+"""Plot of regressions on a stream: what they were given, and how far they were from the truth."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ from limpet.plots._style import (
     TITLE_PT,
     VERMILION,
     Style,
-    new_page,
     render_png,
-    set_row_axis,
     style_small_panel,
 )
 from limpet.plots._validation import as_column, check_not_empty
-from limpet_lab.plots.axes import set_log_scale
+from limpet_lab.plots.axes import new_page, set_log_scale, set_row_axis
 
 STYLES: list[Style] = [
     {"color": BLUE, "linewidth": 2.6, "zorder": 5},

@@ -1,4 +1,4 @@
-"""The picture of sample streams: all of each, and what it looks like where it changes."""
+"""Plot of sample streams: all of each, and the rows near its change."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from limpet.plots._style import (
     TEXT_PT,
     Style,
     add_legend_above,
-    new_page,
     render_png,
-    set_row_axis,
     style_small_panel,
 )
 from limpet.plots._validation import check_not_empty
+from limpet_lab.plots.axes import new_page, set_row_axis
 
 FAR: Style = CIRCLE_STYLE | {"markerfacecolor": CIRCLE_STYLE["color"]}
 

@@ -1,4 +1,4 @@
-"""The picture of what things cost as they grow: time per point against size, both logarithmic."""
+"""Plot of scaling: time per point against size, both logarithmic."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw_growth(panels: Mapping[str, Mapping[str, Mapping[float, float]]], *, y_
     for title, lines in panels.items():
         for name, line in lines.items():
             if not line or min(line) <= 0.0 or not all(seconds > 0.0 for seconds in line.values()):
-                raise InvalidInputError(f"{title}, {name}: expected sizes and times above 0")
+                raise InvalidInputError(f"{title}, {name}: sizes and times must be above 0")
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     styles = {name: STYLES[i % len(STYLES)] for i, name in enumerate(names)}
     times = [seconds for lines in panels.values() for line in lines.values() for seconds in line.values()]

@@ -48,7 +48,7 @@ def draw_panels(
     settings = as_column("x", x)
     check_not_empty("panels", panels)
     if mark is not None and mark not in settings:
-        raise InvalidInputError(f"mark: expected one of {settings.tolist()}, got {mark!r}")
+        raise InvalidInputError(f"mark: must be one of {settings.tolist()}, got {mark!r}")
     names = list(dict.fromkeys(chain.from_iterable(panels.values())))
     styles = styles_of(names)
     grid = Grid(len(panels), 0.72)

@@ -1,4 +1,4 @@
-"""The picture of what tuning costs: all of it, and each setting."""
+"""Plot of what tuning costs: all of it, and each setting."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from limpet._validation import FloatArray, check_floats
 from limpet.exceptions import InvalidInputError
-from limpet.plots._style import SMALL_PT, TEXT_PT, new_page, render_png, style_small_panel
+from limpet.plots._style import SMALL_PT, TEXT_PT, render_png, style_small_panel
 from limpet.plots._validation import check_not_empty
-from limpet_lab.plots.axes import set_log_scale
+from limpet_lab.plots.axes import new_page, set_log_scale
 from limpet_lab.plots.method_styles import dots_of, styles_of
 
 UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -76,7 +76,7 @@ def in_units(seconds: float) -> str:
 def _seconds(name: str, values: Sequence[float]) -> FloatArray:
     seconds = check_floats(name, values)
     if seconds.ndim != 1:
-        raise InvalidInputError(f"{name}: expected a list of seconds, got shape {seconds.shape}")
+        raise InvalidInputError(f"{name}: must be a list of seconds, got shape {seconds.shape}")
     return seconds[np.isfinite(seconds) & (seconds > 0.0)]
 
 

@@ -1,4 +1,4 @@
-"""The picture of tuning: how far a setting's training AUC foretells its test AUC."""
+"""Plot of tuning: how far a setting's training AUC predicts its test AUC."""
 
 from __future__ import annotations
 

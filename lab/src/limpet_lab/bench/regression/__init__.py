@@ -1,7 +1,7 @@
 """Robust gradient descent: linear and logistic regression on streams with corrupted targets and a change half-way.
 
 Every method predicts a row and then learns it. Each has a grid of 24 settings, of which the one with the least error on
-tuning streams of the first kind is taken, and is then shown on other streams of every kind; beside it the defaults.
+tuning streams of the first kind is taken, and is then shown on other streams of every kind, next to the defaults.
 Errors are against the truth without the corruption, in multiples of the noise's variance, or for labels in nats.
 """
 
@@ -13,42 +13,42 @@ import numpy as np
 
 from limpet.learners import SRA
 from limpet.models import LinearRegression
-from limpet_lab.baselines.sklearn_sgd import decisions, follow_sklearn
+from limpet_lab.baselines.sklearn_sgd import compute_decisions, follow_sklearn
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench._timing import Job, best_times
-from limpet_lab.bench.regression.data import Kind, Pairs
-from limpet_lab.bench.regression.methods import PATIENT, SKLEARN, sgd, so_far_standardised
+from limpet_lab.bench._timing import Job, measure_best_times
+from limpet_lab.bench.regression.data import PairKind, Pairs
+from limpet_lab.bench.regression.methods import PATIENT_SRA, SKLEARN_MODELS, make_sgd, standardize_by_past
 from limpet_lab.bench.regression.runs import (
     LINEAR,
     LOGISTIC,
     Outcome,
     Run,
     Setting,
-    bursts,
-    columns,
-    jumps,
-    methods,
-    outcomes,
-    pairs_of,
-    results,
+    measure_bursts,
+    list_entries,
+    measure_jumps,
+    get_methods,
+    compute_outcomes,
+    make_pairs,
+    compute_results,
 )
 
 TITLE = "5 % corrupted targets and a change half-way: errors against the truth"
 
 ROWS, SEEDS = 20_000, range(10)
-TUNING = range(100, 103)  # seeds of streams that settings are chosen by, and that nothing else is measured on
-KINDS = {
+TUNING_SEEDS = range(100, 103)  # seeds of streams that settings are chosen by, and that nothing else is measured on
+STREAM_KINDS = {
     LINEAR: (
-        Kind("abrupt"),
-        Kind("gradual", gradual=True),
-        Kind("clean", share=0.0),
+        PairKind("abrupt"),
+        PairKind("gradual", gradual=True),
+        PairKind("clean", share=0.0),
     ),
-    LOGISTIC: (Kind("sure labels"), Kind("any labels", at_random=True), Kind("clean", share=0.0)),
+    LOGISTIC: (PairKind("sure labels"), PairKind("any labels", at_random=True), PairKind("clean", share=0.0)),
 }
-UNITS = {LINEAR: "σ²", LOGISTIC: "nats"}
-OURS, SQUARED = "SRA", {LINEAR: "river, squared loss", LOGISTIC: "river, log loss"}
-WIDE = {LINEAR: 10.0, LOGISTIC: 2.0}  # so many times as large at the least is the error of what is not robust
-TIMED = 2000
+ERROR_UNITS = {LINEAR: "σ²", LOGISTIC: "nats"}
+OUR_METHOD, SQUARED_LOSS_METHODS = "SRA", {LINEAR: "river, squared loss", LOGISTIC: "river, log loss"}
+MIN_ERROR_RATIOS = {LINEAR: 10.0, LOGISTIC: 2.0}  # so many times as large at the least is the error of what is not robust
+TIMED_ROWS = 2000
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -56,25 +56,25 @@ def measure(quick: bool) -> list[Figure]:
     rows, seeds = (1000, range(1)) if quick else (ROWS, SEEDS)
     figures: list[Figure] = []
     tuned: dict[str, dict[str, Setting]] = {}
-    for family, kinds in KINDS.items():
-        tuned[family] = choose(family, rows, TUNING[:1] if quick else TUNING, quick)
-        figures += setting_figures(family, tuned[family])
+    for family, kinds in STREAM_KINDS.items():
+        tuned[family] = tune_methods(family, rows, TUNING_SEEDS[:1] if quick else TUNING_SEEDS, quick)
+        figures += make_setting_figures(family, tuned[family])
         for kind in kinds:
-            figures += rows_of(family, kind, tuned[family], rows, seeds, quick)
-    figures += jumps(tuned[LINEAR], rows, seeds, quick)
-    figures += bursts(tuned[LINEAR], quick)
-    figures += times(tuned, 300 if quick else TIMED, 1 if quick else 3)
-    return [*figures, written_out(300 if quick else TIMED)]
+            figures += measure_kind(family, kind, tuned[family], rows, seeds, quick)
+    figures += measure_jumps(tuned[LINEAR], rows, seeds, quick)
+    figures += measure_bursts(tuned[LINEAR], quick)
+    figures += measure_times(tuned, 300 if quick else TIMED_ROWS, 1 if quick else 3)
+    return [*figures, measure_sklearn_difference(300 if quick else TIMED_ROWS)]
 
 
-def choose(family: str, rows: int, seeds: Sequence[int], quick: bool) -> dict[str, Setting]:
+def tune_methods(family: str, rows: int, seeds: Sequence[int], quick: bool) -> dict[str, Setting]:
     """Return the setting of each method with the least mean error on the tuning streams; a quick run tries a few."""
-    kind = KINDS[family][0]
-    grids = {name: method.grid for name, method in methods(family).items() if not method.tuned_as}
+    kind = STREAM_KINDS[family][0]
+    grids = {name: method.grid for name, method in get_methods(family).items() if not method.tuned_as}
     grids = {name: grid[5::8] if quick else grid for name, grid in grids.items()}
     tried = [(name, setting) for name, grid in grids.items() for setting in grid]
     runs = [Run(family, kind, *entry, seed, rows) for entry in tried for seed in seeds]
-    overall = iter([result.overall for result in outcomes(runs, several=not quick)])
+    overall = iter([result.overall for result in compute_outcomes(runs, several=not quick)])
     chosen = {}
     for name, grid in grids.items():
         means = [float(np.mean([next(overall) for _ in seeds])) for _ in grid]
@@ -82,29 +82,29 @@ def choose(family: str, rows: int, seeds: Sequence[int], quick: bool) -> dict[st
     return chosen
 
 
-def setting_figures(family: str, tuned: dict[str, Setting]) -> Iterator[Figure]:
+def make_setting_figures(family: str, tuned: dict[str, Setting]) -> Iterator[Figure]:
     """What was chosen."""
     for name, (step, other) in tuned.items():
         yield Figure(f"{family}, {name}, tuned: step", step)
-        yield Figure(f"{family}, {name}, tuned: {methods(family)[name].other}", other)
+        yield Figure(f"{family}, {name}, tuned: {get_methods(family)[name].other}", other)
 
 
-def rows_of(
-    family: str, kind: Kind, tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool
+def measure_kind(
+    family: str, kind: PairKind, tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool
 ) -> Iterator[Figure]:
     """Yield the figures of one kind of stream; where targets are corrupted, also the lead over squared loss."""
-    outcomes_by_column = results(family, kind, columns(tuned, family), rows, seeds, quick)
+    outcomes_by_column = compute_results(family, kind, list_entries(tuned, family), rows, seeds, quick)
     for name, each in outcomes_by_column.items():
         yield from summarize(f"{family}, {kind.name}, {name}", each, family)
     for end in ("", ", defaults"):
-        pairs = zip(outcomes_by_column[OURS + end], outcomes_by_column[PATIENT + end], strict=True)
-        title = f"{family}, {kind.name}, {PATIENT}{end}: not as without"
+        pairs = zip(outcomes_by_column[OUR_METHOD + end], outcomes_by_column[PATIENT_SRA + end], strict=True)
+        title = f"{family}, {kind.name}, {PATIENT_SRA}{end}: not as without"
         yield Figure(title, float(sum(not np.array_equal(*pair, equal_nan=True) for pair in pairs)), "streams")
     if kind.name in ("abrupt", "sure labels"):
-        ours, theirs = (np.mean(np.array(outcomes_by_column[name]), axis=0) for name in (OURS, SQUARED[family]))
+        ours, theirs = (np.mean(np.array(outcomes_by_column[name]), axis=0) for name in (OUR_METHOD, SQUARED_LOSS_METHODS[family]))
         for column, when in ((1, "before"), (3, "settled")):
-            title = f"{family}, {kind.name}, {SQUARED[family]} over SRA: {when}"
-            yield Figure(title, float(theirs[column] / ours[column]), "×", at_least=WIDE[family])
+            title = f"{family}, {kind.name}, {SQUARED_LOSS_METHODS[family]} over SRA: {when}"
+            yield Figure(title, float(theirs[column] / ours[column]), "×", at_least=MIN_ERROR_RATIOS[family])
 
 
 def summarize(title: str, each: Sequence[Outcome], family: str) -> Iterator[Figure]:
@@ -112,7 +112,7 @@ def summarize(title: str, each: Sequence[Outcome], family: str) -> Iterator[Figu
     table = np.array(each)
     for column in ("before", "after", "settled", *(("right", "right_after") if family == LOGISTIC else ())):
         values = table[:, Outcome._fields.index(column)]
-        name, unit, scale = column.replace("_", " "), UNITS[family], 1.0
+        name, unit, scale = column.replace("_", " "), ERROR_UNITS[family], 1.0
         if column.startswith("right"):
             unit, scale = "%", 100.0
         yield Figure(f"{title}: {name}", scale * float(values.mean()), unit)
@@ -120,39 +120,39 @@ def summarize(title: str, each: Sequence[Outcome], family: str) -> Iterator[Figu
     yield Figure(f"{title}: until found again", float(np.median(table[:, Outcome._fields.index("rows")])), "rows")
 
 
-def times(tuned: dict[str, dict[str, Setting]], rows: int, rounds: int) -> Iterator[Figure]:
+def measure_times(tuned: dict[str, dict[str, Setting]], rows: int, rounds: int) -> Iterator[Figure]:
     """Predict and learn, a row at a time, each by its library; and ours for a whole batch."""
     for family, chosen in tuned.items():
-        pairs = pairs_of(Run(family, KINDS[family][0], OURS, None, TUNING[0], rows))
-        jobs = {name: job_of(family, name, setting, pairs) for name, setting in chosen.items()}
+        pairs = make_pairs(Run(family, STREAM_KINDS[family][0], OUR_METHOD, None, TUNING_SEEDS[0], rows))
+        jobs = {name: make_job(family, name, setting, pairs) for name, setting in chosen.items()}
         if family == LINEAR:
             jobs["SRA, process(X, y)"] = lambda X=pairs.X, y=pairs.y: SRA(rho=0.01, model=LinearRegression()).process(
                 X, y
             )  # type: ignore[misc]
         for job in jobs.values():
             job()  # so that it is compiled
-        for name, seconds in best_times(jobs, rounds).items():
+        for name, seconds in measure_best_times(jobs, rounds).items():
             yield Figure(f"time, {family}, {name}", seconds / rows * 1e6, "µs per row")
 
 
-def job_of(family: str, name: str, setting: Setting, pairs: Pairs) -> Job:
+def make_job(family: str, name: str, setting: Setting, pairs: Pairs) -> Job:
     """Follow a stream, scikit-learn's by the library itself and without the time that standardising takes."""
-    if name not in SKLEARN:
-        follow = methods(family)[name].make(*setting)
+    if name not in SKLEARN_MODELS:
+        follow = get_methods(family)[name].make(*setting)
         return lambda: follow(pairs.X, pairs.y)
-    Z = so_far_standardised(pairs.X)
-    return lambda: follow_sklearn(sgd(*SKLEARN[name], learning_rate="constant", eta0=setting[0]), Z, pairs.y)
+    Z = standardize_by_past(pairs.X)
+    return lambda: follow_sklearn(make_sgd(*SKLEARN_MODELS[name], learning_rate="constant", eta0=setting[0]), Z, pairs.y)
 
 
-def written_out(rows: int) -> Figure:
+def measure_sklearn_difference(rows: int) -> Figure:
     """How far what stands for scikit-learn is from scikit-learn, at the most, in what either predicts."""
     differences = []
-    for family, kinds in KINDS.items():
-        pairs = pairs_of(Run(family, kinds[0], OURS, None, TUNING[0], rows))
-        Z, y = so_far_standardised(pairs.X), (pairs.y - pairs.y.mean()) / pairs.y.std()
-        for cls, loss in SKLEARN.values():
+    for family, kinds in STREAM_KINDS.items():
+        pairs = make_pairs(Run(family, kinds[0], OUR_METHOD, None, TUNING_SEEDS[0], rows))
+        Z, y = standardize_by_past(pairs.X), (pairs.y - pairs.y.mean()) / pairs.y.std()
+        for cls, loss in SKLEARN_MODELS.values():
             if (loss == "huber") == (family == LINEAR):
-                model = sgd(cls, loss, learning_rate="constant", eta0=0.03, alpha=1e-3)
+                model = make_sgd(cls, loss, learning_rate="constant", eta0=0.03, alpha=1e-3)
                 target = y if family == LINEAR else pairs.y
-                differences.append(np.abs(decisions(model, Z, target) - follow_sklearn(model, Z, target)).max())
+                differences.append(np.abs(compute_decisions(model, Z, target) - follow_sklearn(model, Z, target)).max())
     return Figure("scikit-learn written out, off by", float(np.max(differences)), "", at_most=1e-9)

@@ -13,16 +13,16 @@ import numpy.typing as npt
 
 from limpet._validation import FloatArray
 
-UNITS = np.array([0.001, 0.1, 1.0, 50.0, 1000.0])
-OFFSETS = np.array([0.0, 3.0, -2.0, 200.0, 5000.0])
-SIGNAL = 5.0  # standard deviations of the noise: how far a linear truth swings
-SURE = 3.0  # standard deviation of a true logit
-LEVEL = 10.0
+FEATURE_UNITS = np.array([0.001, 0.1, 1.0, 50.0, 1000.0])
+FEATURE_OFFSETS = np.array([0.0, 3.0, -2.0, 200.0, 5000.0])
+SIGNAL_SD = 5.0  # standard deviations of the noise: how far a linear truth swings
+LOGIT_SD = 3.0  # standard deviation of a true logit
+TARGET_LEVEL = 10.0
 CORRUPTED_SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Kind:
+class PairKind:
     """One kind of stream.
 
     share: of targets that are corrupted. drift: by how much the coefficients change, as the standard deviation of the
@@ -59,17 +59,17 @@ class Pairs:
     ramp: int
 
 
-def linear_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
+def make_linear_pairs(kind: PairKind, seed: int, n: int = 20_000) -> Pairs:
     """A linear truth with noise of sd 1; half of the corrupted targets lie 10 to 30 too high, half ±100.
 
-    >>> pairs = linear_pairs(Kind("abrupt"), seed=0, n=1000)
+    >>> pairs = make_linear_pairs(PairKind("abrupt"), seed=0, n=1000)
     >>> pairs.X.shape, pairs.change, int(pairs.corrupted.sum())
     ((1000, 5), 500, 42)
     """
     features, noise, whether, which, how_far = np.random.default_rng(seed).spawn(5)
-    Z, progress = _features(features, n), _progress(kind, n)
-    before, drift = _coefficients(seed, SIGNAL), _coefficients(seed + 10**6, kind.drift)
-    truth = LEVEL + (Z * before).sum(axis=1) + progress * (kind.jump + (Z * drift).sum(axis=1))
+    Z, progress = _draw_features(features, n), _compute_progress(kind, n)
+    before, drift = _draw_coefficients(seed, SIGNAL_SD), _draw_coefficients(seed + 10**6, kind.drift)
+    truth = TARGET_LEVEL + (Z * before).sum(axis=1) + progress * (kind.jump + (Z * drift).sum(axis=1))
     clean = truth + noise.standard_normal(n)
     corrupted = whether.random(n) < kind.share
     far = how_far.random(n)
@@ -77,47 +77,47 @@ def linear_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
     burst = slice(n // 2, n // 2 + kind.burst)
     corrupted[burst], error[burst] = True, kind.by
     return Pairs(
-        OFFSETS + UNITS * Z, np.where(corrupted, truth + error, clean), truth, clean, corrupted, n // 2, _ramp(kind, n)
+        FEATURE_OFFSETS + FEATURE_UNITS * Z, np.where(corrupted, truth + error, clean), truth, clean, corrupted, n // 2, _count_ramp_rows(kind, n)
     )
 
 
-def logistic_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
+def make_logistic_pairs(kind: PairKind, seed: int, n: int = 20_000) -> Pairs:
     """Labels whose true logit swings by 3; corrupted ones are flipped, unless at random only where they were sure.
 
     Sure is the half of the labels with the larger logits, so that twice the share is flipped there.
 
-    >>> pairs = logistic_pairs(Kind("sure"), seed=0, n=1000)
+    >>> pairs = make_logistic_pairs(PairKind("sure"), seed=0, n=1000)
     >>> bool((pairs.y[pairs.corrupted] != pairs.clean[pairs.corrupted]).all()), set(pairs.y.tolist()) == {0.0, 1.0}
     (True, True)
     """
     features, draw, whether = np.random.default_rng(seed).spawn(3)
-    Z, progress = _features(features, n), _progress(kind, n)
-    before, after = _coefficients(seed, SURE), _coefficients(seed + 10**6, SURE)
+    Z, progress = _draw_features(features, n), _compute_progress(kind, n)
+    before, after = _draw_coefficients(seed, LOGIT_SD), _draw_coefficients(seed + 10**6, LOGIT_SD)
     logit = (Z * (before + progress[:, None] * (after - before))).sum(axis=1) + progress * kind.jump
     truth = 1.0 / (1.0 + np.exp(-logit))
     clean = (draw.random(n) < truth).astype(np.float64)
     share = kind.share if kind.at_random else 2.0 * kind.share * (np.abs(logit) > np.median(np.abs(logit)))
     corrupted = whether.random(n) < share
     return Pairs(
-        OFFSETS + UNITS * Z, np.where(corrupted, 1.0 - clean, clean), truth, clean, corrupted, n // 2, _ramp(kind, n)
+        FEATURE_OFFSETS + FEATURE_UNITS * Z, np.where(corrupted, 1.0 - clean, clean), truth, clean, corrupted, n // 2, _count_ramp_rows(kind, n)
     )
 
 
-def _features(rng: np.random.Generator, n: int) -> FloatArray:
-    return rng.standard_normal((n, len(UNITS)))
+def _draw_features(rng: np.random.Generator, n: int) -> FloatArray:
+    return rng.standard_normal((n, len(FEATURE_UNITS)))
 
 
-def _coefficients(seed: int, size: float) -> FloatArray:
+def _draw_coefficients(seed: int, size: float) -> FloatArray:
     """Return a direction for each seed, in standard units."""
-    drawn = np.random.default_rng([seed, 7]).standard_normal(len(UNITS))
+    drawn = np.random.default_rng([seed, 7]).standard_normal(len(FEATURE_UNITS))
     return np.asarray(drawn * size / np.linalg.norm(drawn))
 
 
-def _progress(kind: Kind, n: int) -> FloatArray:
+def _compute_progress(kind: PairKind, n: int) -> FloatArray:
     """How much of the change has happened, 0 to 1."""
     steps = np.arange(n) - n // 2 + 1.0
-    return np.clip(steps / max(_ramp(kind, n), 1), 0.0, 1.0)
+    return np.clip(steps / max(_count_ramp_rows(kind, n), 1), 0.0, 1.0)
 
 
-def _ramp(kind: Kind, n: int) -> int:
+def _count_ramp_rows(kind: PairKind, n: int) -> int:
     return n // 20 if kind.gradual else 0

@@ -19,22 +19,22 @@ from limpet._validation import FloatArray
 from limpet.learners import SRA
 from limpet.models import LinearRegression, LogisticRegression
 from limpet.models._standardization import fit_location_scale
-from limpet_lab.baselines.sklearn_sgd import decisions, probabilities
+from limpet_lab.baselines.sklearn_sgd import compute_decisions, compute_probabilities
 
-FIRST = 50  # rows that a frame is made of
-PATIENCE_ROWS = 20  # rows dropped in a row, after which the threshold is lifted
-PATIENT = f"SRA, patience {PATIENCE_ROWS}"
-STEPS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
-BOLDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # for labels, whose gradients are never above 1
-PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
-DISBELIEVED = (0.1, 0.05, 0.02, 0.001)  # labels less likely than this are dropped
-SKLEARN = {
+INIT_ROWS = 50  # rows that a frame is made of
+PATIENCE_ROWS = 20  # rows rejected in a row, after which the threshold is lifted
+PATIENT_SRA = f"SRA, patience {PATIENCE_ROWS}"
+STEP_SIZES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+LABEL_STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # for labels, whose gradients are never above 1
+L2_PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
+MIN_LABEL_PROBABILITIES = (0.1, 0.05, 0.02, 0.001)  # labels less likely than this are rejected
+SKLEARN_MODELS = {
     "scikit-learn, Huber": ("SGDRegressor", "huber"),
     "scikit-learn, log loss": ("SGDClassifier", "log_loss"),
     "scikit-learn, modified Huber": ("SGDClassifier", "modified_huber"),
 }
 
-Follow = Callable[[FloatArray, FloatArray], FloatArray]
+Follower = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Method:
     """
 
     name: str
-    make: Callable[[float, float], Follow]
+    make: Callable[[float, float], Follower]
     steps: Sequence[float]
     other: str
     others: Sequence[float]
-    plain: Follow | None = None
+    plain: Follower | None = None
     tuned_as: str = ""
 
     @property
@@ -63,7 +63,7 @@ class Method:
 # How a stream is followed
 
 
-def follow_ours(model: SRA, X: FloatArray, y: FloatArray) -> FloatArray:
+def follow_sra(model: SRA, X: FloatArray, y: FloatArray) -> FloatArray:
     """A row at a time; NaN until it has started."""
     predicted = np.full(len(y), math.nan)
     for row, (x, target) in enumerate(zip(X, y.tolist(), strict=True)):
@@ -87,27 +87,27 @@ def follow_river(model: Any, X: FloatArray, y: FloatArray, labels: bool = False)
     return predicted
 
 
-def sklearn_follower(name: str, loss: str, **settings: Any) -> Follow:
+def make_sklearn_follower(name: str, loss: str, **settings: Any) -> Follower:
     """SGDRegressor or SGDClassifier, written out; labels as probabilities of 1."""
 
     def follow(X: FloatArray, y: FloatArray) -> FloatArray:
-        predictions = decisions(sgd(name, loss, **settings), so_far_standardised(X), y)
-        return predictions if loss == "huber" else probabilities(predictions, loss)
+        predictions = compute_decisions(make_sgd(name, loss, **settings), standardize_by_past(X), y)
+        return predictions if loss == "huber" else compute_probabilities(predictions, loss)
 
-    return in_units(follow) if loss == "huber" else follow
+    return scale_target(follow) if loss == "huber" else follow
 
 
-def sgd(name: str, loss: str, **settings: Any) -> Any:
+def make_sgd(name: str, loss: str, **settings: Any) -> Any:
     """The library's own, to learn row after row."""
     from sklearn import linear_model
 
     return getattr(linear_model, name)(loss=loss, shuffle=False, random_state=0, **settings)
 
 
-def so_far_standardised(X: FloatArray) -> FloatArray:
+def standardize_by_past(X: FloatArray) -> FloatArray:
     """Each feature less its mean, over its standard deviation, both of the rows so far.
 
-    >>> so_far_standardised(np.array([[1.0], [3.0], [2.0]])).round(2).ravel()
+    >>> standardize_by_past(np.array([[1.0], [3.0], [2.0]])).round(2).ravel()
     array([0., 1., 0.])
     """
     count = np.arange(1.0, len(X) + 1.0)[:, None]
@@ -117,11 +117,11 @@ def so_far_standardised(X: FloatArray) -> FloatArray:
     return np.asarray((centred - mean) / np.sqrt(np.where(variance > 0.0, variance, 1.0)))
 
 
-def in_units(follow: Follow) -> Follow:
+def scale_target(follow: Follower) -> Follower:
     """Follows the target in units of the median and spread of its first rows."""
 
     def in_own_units(X: FloatArray, y: FloatArray) -> FloatArray:
-        reference, scale = fit_location_scale(y[:FIRST, None])
+        reference, scale = fit_location_scale(y[:INIT_ROWS, None])
         return np.asarray(reference + scale * follow(X, (y - reference) / scale))
 
     return in_own_units
@@ -130,122 +130,122 @@ def in_units(follow: Follow) -> Follow:
 # The methods
 
 
-def linear_methods() -> list[Method]:
+def make_linear_methods() -> list[Method]:
     """For targets that are numbers."""
-    river, losses, _ = _libraries()
+    river, losses, _ = _import_libraries()
 
-    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follow:
-        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
-        return lambda X, y: follow_ours(SRA(model=LinearRegression(l2=l2), **settings), X, y)
+    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follower:
+        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": INIT_ROWS, "patience": patience}
+        return lambda X, y: follow_sra(SRA(model=LinearRegression(l2=l2), **settings), X, y)
 
-    def river_follower(loss: Callable[[float], Any], penalised: bool = False) -> Callable[[float, float], Follow]:
-        def make(step: float, other: float) -> Follow:
+    def river_follower(loss: Callable[[float], Any], penalised: bool = False) -> Callable[[float, float], Follower]:
+        def make(step: float, other: float) -> Follower:
             settings = {"loss": loss(other), "intercept_lr": step, "l2": other if penalised else 0.0}
-            return in_units(lambda X, y: follow_river(river("LinearRegression", step, **settings), X, y))
+            return scale_target(lambda X, y: follow_river(river("LinearRegression", step, **settings), X, y))
 
         return make
 
-    def huber_of_sklearn(step: float, epsilon: float) -> Follow:
+    def huber_of_sklearn(step: float, epsilon: float) -> Follower:
         settings = {"learning_rate": "constant", "eta0": step, "epsilon": epsilon, "alpha": 0.0}
-        return sklearn_follower("SGDRegressor", "huber", **settings)
+        return make_sklearn_follower("SGDRegressor", "huber", **settings)
 
-    def with_defaults(loss: Callable[[], Any]) -> Follow:
-        return in_units(lambda X, y: follow_river(river("LinearRegression", None, loss=loss()), X, y))
+    def with_defaults(loss: Callable[[], Any]) -> Follower:
+        return scale_target(lambda X, y: follow_river(river("LinearRegression", None, loss=loss()), X, y))
 
     huber, cauchy = losses.Huber, losses.Cauchy
     gammas, epsilons = (3.0, 4.0, 6.0, 10.0), (0.03, 0.1, 0.3, 1.0)
     return [
-        Method("SRA", ours, STEPS, "γ", gammas, with_nothing_set(LinearRegression())),
+        Method("SRA", ours, STEP_SIZES, "γ", gammas, make_default_sra(LinearRegression())),
         Method(
-            PATIENT,
+            PATIENT_SRA,
             lambda rho, gamma: ours(rho, gamma, patience=PATIENCE_ROWS),
-            STEPS,
+            STEP_SIZES,
             "γ",
             gammas,
-            with_nothing_set(LinearRegression(), PATIENCE_ROWS),
+            make_default_sra(LinearRegression(), PATIENCE_ROWS),
             tuned_as="SRA",
         ),
-        Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), STEPS, "l2", PENALTIES),
+        Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), STEP_SIZES, "l2", L2_PENALTIES),
         Method(
             "river, squared loss",
             river_follower(lambda _: losses.Squared(), penalised=True),
-            STEPS,
+            STEP_SIZES,
             "l2",
-            PENALTIES,
+            L2_PENALTIES,
             with_defaults(losses.Squared),
         ),
-        Method("river, Huber", river_follower(huber), STEPS, "ε", epsilons, with_defaults(huber)),
-        Method("river, Cauchy", river_follower(cauchy), STEPS, "C", (0.1, 0.3, 1.0, 3.0), with_defaults(cauchy)),
+        Method("river, Huber", river_follower(huber), STEP_SIZES, "ε", epsilons, with_defaults(huber)),
+        Method("river, Cauchy", river_follower(cauchy), STEP_SIZES, "C", (0.1, 0.3, 1.0, 3.0), with_defaults(cauchy)),
         Method(
             "scikit-learn, Huber",
             huber_of_sklearn,
-            STEPS,
+            STEP_SIZES,
             "ε",
             epsilons,
-            sklearn_follower("SGDRegressor", "huber"),
+            make_sklearn_follower("SGDRegressor", "huber"),
         ),
     ]
 
 
-def logistic_methods() -> list[Method]:
+def make_logistic_methods() -> list[Method]:
     """For labels."""
-    river, _, _ = _libraries()
+    river, _, _ = _import_libraries()
 
-    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follow:
-        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
-        return lambda X, y: follow_ours(SRA(model=LogisticRegression(l2=l2), **settings), X, y)
+    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follower:
+        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": INIT_ROWS, "patience": patience}
+        return lambda X, y: follow_sra(SRA(model=LogisticRegression(l2=l2), **settings), X, y)
 
-    def disbelieving(rho: float, least: float, patience: int = 0) -> Follow:
+    def rejecting(rho: float, least: float, patience: int = 0) -> Follower:
         return ours(rho, math.sqrt(1.0 / least - 1.0), patience=patience)
 
-    def river_follower(step: float, l2: float) -> Follow:
+    def river_follower(step: float, l2: float) -> Follower:
         return lambda X, y: follow_river(river("LogisticRegression", step, intercept_lr=step, l2=l2), X, y, True)
 
-    def labels_of_sklearn(loss: str) -> Callable[[float, float], Follow]:
+    def labels_of_sklearn(loss: str) -> Callable[[float, float], Follower]:
         settings = {"learning_rate": "constant"}
-        return lambda step, alpha: sklearn_follower("SGDClassifier", loss, eta0=step, alpha=alpha, **settings)
+        return lambda step, alpha: make_sklearn_follower("SGDClassifier", loss, eta0=step, alpha=alpha, **settings)
 
     return [
         Method(
             "SRA",
-            disbelieving,
-            BOLDER,
+            rejecting,
+            LABEL_STEP_SIZES,
             "least probability",
-            DISBELIEVED,
-            with_nothing_set(LogisticRegression()),
+            MIN_LABEL_PROBABILITIES,
+            make_default_sra(LogisticRegression()),
         ),
         Method(
-            PATIENT,
-            lambda rho, least: disbelieving(rho, least, PATIENCE_ROWS),
-            BOLDER,
+            PATIENT_SRA,
+            lambda rho, least: rejecting(rho, least, PATIENCE_ROWS),
+            LABEL_STEP_SIZES,
             "least probability",
-            DISBELIEVED,
-            with_nothing_set(LogisticRegression(), PATIENCE_ROWS),
+            MIN_LABEL_PROBABILITIES,
+            make_default_sra(LogisticRegression(), PATIENCE_ROWS),
             tuned_as="SRA",
         ),
-        Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), BOLDER, "l2", PENALTIES),
+        Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), LABEL_STEP_SIZES, "l2", L2_PENALTIES),
         Method(
             "river, log loss",
             river_follower,
-            BOLDER,
+            LABEL_STEP_SIZES,
             "l2",
-            PENALTIES,
+            L2_PENALTIES,
             lambda X, y: follow_river(river("LogisticRegression", None), X, y, True),
         ),
         *(
-            Method(name, labels_of_sklearn(loss), BOLDER, "l2", PENALTIES, sklearn_follower(classifier, loss))
-            for name, (classifier, loss) in SKLEARN.items()
+            Method(name, labels_of_sklearn(loss), LABEL_STEP_SIZES, "l2", L2_PENALTIES, make_sklearn_follower(classifier, loss))
+            for name, (classifier, loss) in SKLEARN_MODELS.items()
             if loss != "huber"
         ),
     ]
 
 
-def with_nothing_set(model: LinearRegression | LogisticRegression, patience: int = 0) -> Follow:
+def make_default_sra(model: LinearRegression | LogisticRegression, patience: int = 0) -> Follower:
     """SRA by its defaults, but for its patience."""
-    return lambda X, y: follow_ours(SRA(rho=0.01, model=model, patience=patience), X, y)
+    return lambda X, y: follow_sra(SRA(rho=0.01, model=model, patience=patience), X, y)
 
 
-def _libraries() -> tuple[Callable[..., Any], Any, Any]:
+def _import_libraries() -> tuple[Callable[..., Any], Any, Any]:
     """River's regressions behind its scaler, its losses; and scikit-learn, which must be installed too."""
     with optional_import("this benchmark", "limpet-lab[bench]"):
         import sklearn

@@ -20,8 +20,8 @@ from limpet._parallel import n_threads
 from limpet._validation import FloatArray
 from limpet.exceptions import LimpetWarning
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench.regression.data import Kind, Pairs, linear_pairs, logistic_pairs
-from limpet_lab.bench.regression.methods import PATIENT, Follow, Method, linear_methods, logistic_methods
+from limpet_lab.bench.regression.data import PairKind, Pairs, make_linear_pairs, make_logistic_pairs
+from limpet_lab.bench.regression.methods import PATIENT_SRA, Follower, Method, make_linear_methods, make_logistic_methods
 
 # One regression on one stream of pairs, and its distance from the truth.
 
@@ -30,8 +30,8 @@ Entries = dict[str, tuple[str, Setting | None]]
 
 LINEAR, LOGISTIC = "linear", "logistic"
 MIN_PROBABILITY = 1e-4  # a probability is held to lie so far from 0 and 1, lest one row decide
-RUNNING = 100  # rows of a running error
-NEAR = {LINEAR: 0.25, LOGISTIC: 0.05}  # a running error below which a method has found the truth again
+RUNNING_MEAN_ROWS = 100  # rows of a running error
+RECOVERED_ERRORS = {LINEAR: 0.25, LOGISTIC: 0.05}  # a running error below which a method has found the truth again
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Run:
     """A method with a setting (None: the defaults of its library) on a stream of n rows."""
 
     family: str
-    kind: Kind
+    kind: PairKind
     method: str
     setting: Setting | None
     seed: int
@@ -64,26 +64,26 @@ class Outcome(NamedTuple):
 
 
 @cache
-def methods(family: str) -> dict[str, Method]:
+def get_methods(family: str) -> dict[str, Method]:
     """Those for this kind of target, by name."""
-    return {method.name: method for method in (linear_methods() if family == LINEAR else logistic_methods())}
+    return {method.name: method for method in (make_linear_methods() if family == LINEAR else make_logistic_methods())}
 
 
-def pairs_of(run: Run) -> Pairs:
+def make_pairs(run: Run) -> Pairs:
     """The stream."""
-    return (linear_pairs if run.family == LINEAR else logistic_pairs)(run.kind, run.seed, run.n)
+    return (make_linear_pairs if run.family == LINEAR else make_logistic_pairs)(run.kind, run.seed, run.n)
 
 
-def follower(run: Run) -> Follow:
+def make_follower(run: Run) -> Follower:
     """The method, ready for a stream."""
-    method = methods(run.family)[run.method]
+    method = get_methods(run.family)[run.method]
     if run.setting is not None:
         return method.make(*run.setting)
     assert method.plain is not None
     return method.plain
 
 
-def errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArray:
+def compute_errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArray:
     """How far each prediction was from the truth: squared, or for probabilities the log-loss above the least possible.
 
     The variance of a linear truth's noise is 1, so that squared errors are in its units.
@@ -94,24 +94,24 @@ def errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArray:
     return np.asarray(p * np.log(p / q) + (1.0 - p) * np.log((1.0 - p) / (1.0 - q)))
 
 
-def rows_to_recover(error: FloatArray, near: float) -> int:
+def count_rows_to_recover(error: FloatArray, near: float) -> int:
     """Rows until the mean of the last RUNNING errors is below `near`; all of them if it never is.
 
-    >>> rows_to_recover(np.append(np.ones(50), np.zeros(500)), near=0.2)
+    >>> count_rows_to_recover(np.append(np.ones(50), np.zeros(500)), near=0.2)
     131
     """
-    running = np.convolve(error, np.full(RUNNING, 1.0 / RUNNING), "valid")
+    running = np.convolve(error, np.full(RUNNING_MEAN_ROWS, 1.0 / RUNNING_MEAN_ROWS), "valid")
     below = np.flatnonzero(running < near)
-    return int(below[0]) + RUNNING if len(below) else len(error)
+    return int(below[0]) + RUNNING_MEAN_ROWS if len(below) else len(error)
 
 
-def outcome(run: Run) -> Outcome:
+def compute_outcome(run: Run) -> Outcome:
     """Follow the stream, and judge."""
-    pairs = pairs_of(run)
+    pairs = make_pairs(run)
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", LimpetWarning)  # a lock-out shows in the figures
-        predicted = follower(run)(pairs.X, pairs.y)
-        error = errors(run.family, pairs, predicted)
+        predicted = make_follower(run)(pairs.X, pairs.y)
+        error = compute_errors(run.family, pairs, predicted)
     tenth, change = run.n // 10, pairs.change
     error = np.where(np.isfinite(error), error, math.inf)
     right = (predicted > 0.5) == (pairs.clean > 0.5) if run.family == LOGISTIC else np.zeros(run.n)
@@ -120,33 +120,33 @@ def outcome(run: Run) -> Outcome:
         float(error[tenth:change].mean()),
         float(error[change:].mean()),
         float(error[change + tenth :].mean()),
-        rows_to_recover(error[change + pairs.ramp :], NEAR[run.family]),
+        count_rows_to_recover(error[change + pairs.ramp :], RECOVERED_ERRORS[run.family]),
         float(right[tenth:change].mean()),
         float(right[change:].mean()),
     )
 
 
-def outcomes(runs: Sequence[Run], several: bool) -> list[Outcome]:
+def compute_outcomes(runs: Sequence[Run], several: bool) -> list[Outcome]:
     """All of them, in order; several: on all cores, in several processes."""
     if not several:
-        return [outcome(run) for run in runs]
+        return [compute_outcome(run) for run in runs]
     with ProcessPoolExecutor(n_threads(), multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(outcome, runs, chunksize=4))
+        return list(pool.map(compute_outcome, runs, chunksize=4))
 
 
-def columns(tuned: dict[str, Setting], family: str) -> Entries:
+def list_entries(tuned: dict[str, Setting], family: str) -> Entries:
     """Name → method and setting: each method tuned and, where it has some, with its defaults."""
     entries: Entries = {}
-    for name, method in methods(family).items():
+    for name, method in get_methods(family).items():
         entries[name] = name, tuned[method.tuned_as or name]
         if method.plain is not None:
             entries[f"{name}, defaults"] = name, None
     return entries
 
 
-def results(
+def compute_results(
     family: str,
-    kind: Kind,
+    kind: PairKind,
     entries: Entries,
     rows: int,
     seeds: Sequence[int],
@@ -154,52 +154,52 @@ def results(
 ) -> dict[str, list[Outcome]]:
     """The outcomes of each, seed after seed."""
     runs = [Run(family, kind, *entry, seed, rows) for entry in entries.values() for seed in seeds]
-    recovered = iter(outcomes(runs, several=not quick))
+    recovered = iter(compute_outcomes(runs, several=not quick))
     return {name: [next(recovered) for _ in seeds] for name in entries}
 
 
-JUMPS = (
-    *(Kind(f"coefficients by {size:g}σ", drift=size) for size in (20.0, 100.0)),
-    *(Kind(f"level by {size:g}σ", drift=0.0, jump=size) for size in (5.0, 10.0, 20.0, 50.0)),
+JUMP_KINDS = (
+    *(PairKind(f"coefficients by {size:g}σ", drift=size) for size in (20.0, 100.0)),
+    *(PairKind(f"level by {size:g}σ", drift=0.0, jump=size) for size in (5.0, 10.0, 20.0, 50.0)),
 )
-JUMPERS = (
+JUMP_METHODS = (
     "SRA",
     "SRA, defaults",
-    PATIENT,
-    f"{PATIENT}, defaults",
+    PATIENT_SRA,
+    f"{PATIENT_SRA}, defaults",
     "SRA, no threshold",
     "river, Huber",
     "river, Cauchy",
 )
-BURSTS = (
-    Kind("no burst", drift=0.0),
+BURST_KINDS = (
+    PairKind("no burst", drift=0.0),
     *(
-        Kind(f"{rows} rows, {size:g}σ too high", drift=0.0, burst=rows, by=size)
+        PairKind(f"{rows} rows, {size:g}σ too high", drift=0.0, burst=rows, by=size)
         for size in (20.0, 100.0)
         for rows in (10, 20, 40)
     ),
 )
-BURST_BY = ("SRA", PATIENT, "SRA, no threshold", "river, Huber", "river, Cauchy")
+BURST_METHODS = ("SRA", PATIENT_SRA, "SRA, no threshold", "river, Huber", "river, Cauchy")
 BURST_ROWS, BURST_SEEDS = 2000, range(30)  # a burst is in the middle of its stream
 
 
-def jumps(tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool) -> Iterator[Figure]:
+def measure_jumps(tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool) -> Iterator[Figure]:
     """In how many streams the truth was found again after a change, and after how many rows."""
-    entries = {name: entry for name, entry in columns(tuned, LINEAR).items() if name in JUMPERS}
-    for kind in JUMPS[::5] if quick else JUMPS:
-        for name, each in results(LINEAR, kind, entries, rows, seeds, quick).items():
+    entries = {name: entry for name, entry in list_entries(tuned, LINEAR).items() if name in JUMP_METHODS}
+    for kind in JUMP_KINDS[::5] if quick else JUMP_KINDS:
+        for name, each in compute_results(LINEAR, kind, entries, rows, seeds, quick).items():
             n_rows = np.array([outcome.rows for outcome in each])
             recovered = np.array([outcome.rows < rows - rows // 2 for outcome in each])
             yield Figure(f"jump, {kind.name}, {name}: found again", 100.0 * float(recovered.mean()), "%")
             yield Figure(f"jump, {kind.name}, {name}: rows", float(np.median(n_rows)), "rows")
 
 
-def bursts(tuned: dict[str, Setting], quick: bool) -> Iterator[Figure]:
+def measure_bursts(tuned: dict[str, Setting], quick: bool) -> Iterator[Figure]:
     """The mean error from the first row of a burst to the end of the stream."""
-    entries = {name: entry for name, entry in columns(tuned, LINEAR).items() if name in BURST_BY}
+    entries = {name: entry for name, entry in list_entries(tuned, LINEAR).items() if name in BURST_METHODS}
     seeds = BURST_SEEDS[:1] if quick else BURST_SEEDS
-    for kind in BURSTS[::5] if quick else BURSTS:
-        for name, each in results(LINEAR, kind, entries, BURST_ROWS, seeds, quick).items():
+    for kind in BURST_KINDS[::5] if quick else BURST_KINDS:
+        for name, each in compute_results(LINEAR, kind, entries, BURST_ROWS, seeds, quick).items():
             after = np.array([outcome.after for outcome in each])
             yield Figure(f"burst, {kind.name}, {name}: error", float(after.mean()), "σ²")
             yield Figure(f"burst, {kind.name}, {name}: error, std", float(after.std()), "σ²")

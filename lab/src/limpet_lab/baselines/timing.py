@@ -1,4 +1,4 @@
-"""What people use in place of limpet, ready to be timed: one of them, or a dict of many, one for each stream."""
+"""Baselines for timing: one detector, or a dict of detectors by stream."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from limpet._optional import optional_import
 from limpet_lab.baselines.online_em import OnlineEM
 from limpet_lab.bench._scenarios import FloatArray
 from limpet_lab.bench._timing import Job
-from limpet_lab.bench._workloads import SHIFT, SPARE, cycling_job, plain, points_of
+from limpet_lab.bench._workloads import MAX_CALL_SHIFT_ROWS, SPARE_ROWS, make_cycling_job, make_sra_kind, draw_points
 
 Learn = Callable[[Any], object]
 IN_A_DICT = 1000
 
 
 @dataclass(frozen=True)
-class Rival:
+class Baseline:
     """One of them.
 
     make: a new one, as the function that takes its points one at a time. form: rows (n, d) → its points.
@@ -38,7 +38,7 @@ class Rival:
     def one_stream(self, short: int = 1) -> tuple[Job, int]:
         """The job of one stream, and its points; short: how many times fewer than usual."""
         n = max(self.points // short, 20)
-        points, learn = self.form(points_of(self.warmup + n, 2, self.dim)), self.make()
+        points, learn = self.form(draw_points(self.warmup + n, 2, self.dim)), self.make()
         loop(learn, points[: self.warmup])
         points = points[self.warmup :]
         return lambda: loop(learn, points), n
@@ -54,7 +54,7 @@ class Rival:
     def dict_of(self, n: int, worth: int = 1000) -> tuple[Job, int]:
         """The same for n of them; worth: how many points at least."""
         learners = {f"sensor {i}": self.make() for i in range(n)}
-        before = self.form(points_of(10 * (self.warmup + 1), 2, self.dim))
+        before = self.form(draw_points(10 * (self.warmup + 1), 2, self.dim))
         for i, learn in enumerate(learners.values()):
             loop(learn, before[i % 10 :: 10][: self.warmup])
 
@@ -62,14 +62,14 @@ class Rival:
             for key, x in zip(learners, points, strict=True):
                 learners[key](x)
 
-        return cycling_job(learn_each, self.form(points_of(n + 10 * SHIFT, 2, self.dim)), n, worth)
+        return make_cycling_job(learn_each, self.form(draw_points(n + 10 * MAX_CALL_SHIFT_ROWS, 2, self.dim)), n, worth)
 
 
 def numpy_ticks(n_streams: int) -> tuple[Job, int]:
     """The job of online EM in numpy over all streams at once, and its points."""
-    rows = points_of(n_streams + SPARE, 2, 1)[:, 0]
-    first = np.stack([rows[SHIFT * i : SHIFT * i + n_streams] for i in range(10)])
-    return cycling_job(OnlineEM(first).update, rows, n_streams)
+    rows = draw_points(n_streams + SPARE_ROWS, 2, 1)[:, 0]
+    first = np.stack([rows[MAX_CALL_SHIFT_ROWS * i : MAX_CALL_SHIFT_ROWS * i + n_streams] for i in range(10)])
+    return make_cycling_job(OnlineEM(first).update, rows, n_streams)
 
 
 def loop(learn: Learn, points: Sequence[Any]) -> None:
@@ -89,7 +89,7 @@ def dicts(rows: FloatArray) -> list[dict[str, float]]:
     return [{f"x{i}": (x + 4.0) / 14.0 for i, x in enumerate(row)} for row in rows.tolist()]
 
 
-def all_rivals() -> list[Rival]:
+def all_baselines() -> list[Baseline]:
     """River's detectors, trees and Gaussian; PySAD's LODA; online EM in numpy; and our own learner in a dict."""
     with optional_import("this benchmark", "limpet-lab[bench]"):
         from pysad.models import LODA
@@ -107,7 +107,7 @@ def all_rivals() -> list[Rival]:
 
     def gaussian() -> Learn:
         model = proba.MultivariateGaussian(seed=0)
-        loop(model.update, dicts(points_of(20, 2, 3)))  # before which it has no density
+        loop(model.update, dicts(draw_points(20, 2, 3)))  # before which it has no density
 
         def learn(x: dict[str, float]) -> float:
             density: float = model(x)
@@ -117,13 +117,13 @@ def all_rivals() -> list[Rival]:
         return learn
 
     return [
-        Rival("river ADWIN", 1, lambda: drift.ADWIN().update, numbers, points=20_000),
-        Rival("river PageHinkley", 1, lambda: drift.PageHinkley().update, numbers, points=20_000),
-        Rival("river KSWIN", 1, lambda: drift.KSWIN(seed=0).update, numbers, points=1000),
-        Rival("river HalfSpaceTrees", 3, trees, dicts, warmup=250, points=2000, in_a_dict=50),
-        Rival("river MultivariateGaussian, learns only", 3, lambda: proba.MultivariateGaussian().update, dicts, 20),
-        Rival("river MultivariateGaussian", 3, gaussian, dicts, 0, points=200),
-        Rival("PySAD LODA", 3, lambda: LODA(random_state=0).fit_score_partial, list, 20, points=1000),
-        Rival("online EM in numpy, K=2", 1, lambda: OnlineEM(points_of(20, 2, 1)[:, 0]).update, numbers, 20, 2000),
-        Rival("`update(x)` of SRA, K=2", 1, lambda: plain().model().update, numbers, points=20_000),
+        Baseline("river ADWIN", 1, lambda: drift.ADWIN().update, numbers, points=20_000),
+        Baseline("river PageHinkley", 1, lambda: drift.PageHinkley().update, numbers, points=20_000),
+        Baseline("river KSWIN", 1, lambda: drift.KSWIN(seed=0).update, numbers, points=1000),
+        Baseline("river HalfSpaceTrees", 3, trees, dicts, warmup=250, points=2000, in_a_dict=50),
+        Baseline("river MultivariateGaussian, learns only", 3, lambda: proba.MultivariateGaussian().update, dicts, 20),
+        Baseline("river MultivariateGaussian", 3, gaussian, dicts, 0, points=200),
+        Baseline("PySAD LODA", 3, lambda: LODA(random_state=0).fit_score_partial, list, 20, points=1000),
+        Baseline("online EM in numpy, K=2", 1, lambda: OnlineEM(draw_points(20, 2, 1)[:, 0]).update, numbers, 20, 2000),
+        Baseline("`update(x)` of SRA, K=2", 1, lambda: make_sra_kind().model().update, numbers, points=20_000),
     ]

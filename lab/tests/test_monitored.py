@@ -12,7 +12,7 @@ from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError
 from limpet.learners import Trace
 from limpet.plots._style import BLUE, PURPLE, RED, VERMILION
-from limpet.plots.monitored import draw_monitored_stream
+from limpet_lab.plots.monitored import draw_monitored_stream
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")

@@ -20,17 +20,9 @@ from limpet.plots._axes import (
     draw_score,
     robust_limits,
 )
-from limpet.plots._style import (
-    BLUE,
-    EVENT_STYLE,
-    GREEN,
-    add_legend_above,
-    new_page,
-    render_png,
-    set_row_axis,
-    style_small_panel,
-)
-from limpet.plots._validation import as_column, as_columns
+from limpet.plots._style import BLUE, EVENT_STYLE, GREEN, add_legend_above, render_png, style_small_panel
+from limpet.plots._validation import as_column
+from limpet_lab.plots.axes import as_columns, new_page, set_row_axis
 
 BAND_SD = 2.0
 STREAM_HEIGHT_IN, SCORE_HEIGHT_IN = 2.3, 1.25  # of a panel
