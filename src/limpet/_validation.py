@@ -85,6 +85,10 @@ def _format_bound(bound: float) -> str:
     return str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
+MAX_FAR = 0.1
+FALSE_ALARM_RATE = Interval(float, 1e-12, MAX_FAR)  # `far`, per point
+
+
 class Options(Constraint):
     """A few values, compared with `==` and by type.
 

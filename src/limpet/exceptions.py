@@ -43,7 +43,7 @@ class LimpetWarning(UserWarning):
 
     Examples
     --------
-    >>> warning = LimpetWarning("3 of 100 rows could not be used", code="invalid", n_invalid=3)
+    >>> warning = LimpetWarning("3 of 100 rows are invalid.", code="invalid", n_invalid=3)
     >>> warning.code, warning.fields
     ('invalid', {'n_invalid': 3})
     """

@@ -47,7 +47,7 @@ def check_learner(
     """Check that a learner satisfies the contract of all learners.
 
     Batches, single points and restored states give the same bits; invalid points change nothing but counters; wrong
-    input is refused; estimates are finite; what claims to learn nothing changes no bit.
+    input is refused; estimates are finite; methods that do not learn leave the state unchanged.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from limpet._optional import optional_import
-from limpet._validation import Options, check_int, check_param, check_positive
+from limpet._validation import FALSE_ALARM_RATE, MAX_FAR, Options, check_int, check_param
 from limpet.core.algorithm import MAX_ABS_VALUE, OUTCOME_CHANGE, OUTCOME_INVALID
 from limpet.core.state import Vector
 from limpet.detection.alarm import Alarm
@@ -87,8 +87,8 @@ class Features:
 FAST_PATH_ERRORS = (KeyError, TypeError, OverflowError, struct.error)  # raised by a point for the general path
 MIN_PRESENCE_SHARE = 0.2  # of the points must have a feature for it to be learned …
 MIN_PRESENCE_POINTS = 3  # … and at least so many points
-MIN_REPLACEMENT_POINTS = 500  # after so many points, a model that replaces another is calibrated
-MAX_START_FACTOR = 4  # a new model that has not started after so many times n_init points is discarded
+MIN_REPLACEMENT_POINTS = 500  # after so many points, a learner that replaces another is calibrated
+MAX_START_FACTOR = 4  # a new learner that has not started after so many times n_init points is discarded
 MAX_NEG_LOG10_P = 300.0  # −log10 p for p = 0
 
 
@@ -104,14 +104,14 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
     (With this setting, river's `ThresholdFilter` does not update its detector.)
 
     Features may be missing (no key, None or NaN): a point is scored by its features. New features of at least a fifth
-    of the points are learned: a second model, with the present features, is trained in parallel and replaces the first
-    one once it is calibrated. An infinite value is scored as the largest number, and is not learned.
+    of the points are learned: a second learner, with these features, is trained in parallel and replaces the first one
+    once it is calibrated. An infinite value is scored as the largest number, and is not learned.
 
     Parameters
     ----------
     learner
         The learner, such as `limpet.Detector(n_components=2)`; its parameters are used, not its state, and invalid
-        points are always skipped. Default: `limpet.Detector()`.
+        points are never used. Default: `limpet.Detector()`.
     max_features
         Maximum number of features, the most frequent ones; with more, a warning is issued.
 
@@ -138,8 +138,8 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         self.learner = learner
         self.max_features = check_int("max_features", max_features, 1)
         self._features = self._next_features = Features(())
-        self._model: Learner | None = None
-        self._next_model: Learner | None = None  # with other features; replaces the first one once calibrated
+        self._learner: Learner | None = None
+        self._next_learner: Learner | None = None  # with other features; replaces the first one once calibrated
         self._n_init, self._collected_points = self._new_learner().n_init, list[Point]()  # points since a new feature
         self._bind_fast_path()
 
@@ -150,35 +150,35 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         return learner
 
     def _bind_fast_path(self) -> None:
-        self._fast_path = None if self._model is None else self._model.fast_path()
+        self._fast_path = None if self._learner is None else self._learner.fast_path()
         self._read_values = self._features.make_reader()
 
     @property
-    def model(self) -> Learner | None:
+    def current_learner(self) -> Learner | None:
         """The learner in use, with its estimates; None before it has started."""
-        return self._model
+        return self._learner
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learn from a point, or reject it."""
-        if self._next_model is None and not self._collected_points and self._write_point(x):
+        if self._next_learner is None and not self._collected_points and self._write_point(x):
             self._learn()
             return
         point = to_point(x)
         if self._fast_path is not None:
             self._fast_path.write_point(*self._features.to_vector(point))
             self._learn()
-        if self._next_model is not None:
+        if self._next_learner is not None:
             self._learn_next([point])
         elif self._collected_points or not point.keys() <= self._features.known:
             self._admit_features(point)
 
     def _learn(self) -> None:
         """Learn the point in the buffer."""
-        fast_path, model = self._fast_path, self._model
-        if fast_path is not None and model is not None:
+        fast_path, learner = self._fast_path, self._learner
+        if fast_path is not None and learner is not None:
             fast_path.learn()
             if fast_path.outcome[0]:
-                model.handle_outcome(fast_path.outcome[0])
+                learner.handle_outcome(fast_path.outcome[0])
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Return the score of a point; 0 before the start or without known features."""
@@ -215,7 +215,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         return True
 
     def _admit_features(self, point: Point) -> None:
-        """Collect points after a new feature, then train a model with it."""
+        """Collect points after a new feature, then train a learner with it."""
         if point and all(map(math.isfinite, point.values())):
             self._collected_points.append(point)
         if len(self._collected_points) < self._n_init:
@@ -226,46 +226,45 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         names = [name for name in counts if counts[name] >= min_count]
         accepted = sorted(names, key=lambda name: (-counts[name], str(name)))[: self.max_features]
         if len(accepted) < len(names):
-            message = f"max_features: only the {self.max_features} most frequent of {len(names)} features are learned"
+            message = f"max_features: only the {self.max_features} most frequent of {len(names)} features are learned."
             warnings.warn(LimpetWarning(message, "max_features", n_features=len(names)), stacklevel=3)
         if not self._features.known >= set(accepted):
-            self._next_features, self._next_model = Features(accepted), self._new_learner()
+            self._next_features, self._next_learner = Features(accepted), self._new_learner()
             self._learn_next(points)
 
     def _learn_next(self, points: list[Point]) -> None:
-        """Update the next model, which replaces the first one once it is calibrated."""
-        next_model = self._next_model
+        """Update the next learner, which replaces the first one once it is calibrated."""
+        next_model = self._next_learner
         assert next_model is not None
         rows = np.array([self._next_features.to_vector(point) for point in points])
         next_model.process(LabelledArray(rows, self._next_features.labels))
-        min_points = 0 if self._model is None else min(MIN_REPLACEMENT_POINTS, self._model.n_seen)
+        min_points = 0 if self._learner is None else min(MIN_REPLACEMENT_POINTS, self._learner.n_seen)
         if next_model.started and next_model.n_seen >= min_points:
-            self._model, self._features, self._next_model = next_model, self._next_features, None
+            self._learner, self._features, self._next_learner = next_model, self._next_features, None
             self._bind_fast_path()
         elif not next_model.started and next_model.n_seen > MAX_START_FACTOR * next_model.n_init:
-            self._next_model = None  # a feature has disappeared again
+            self._next_learner = None  # a feature has disappeared again
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_fast_path", "_read_values")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for model in (self._model, self._next_model):
-            if model is not None:
-                model.suppress_warning("invalid")
+        for learner in (self._learner, self._next_learner):
+            if learner is not None:
+                learner.suppress_warning("invalid")
         self._bind_fast_path()
 
     @property
     def _raw_memory_usage(self) -> int:
         """The bytes of states and points, without compiled code."""
-        n_bytes = sum(model.state.nbytes for model in (self._model, self._next_model) if model is not None)
+        n_bytes = sum(learner.state.nbytes for learner in (self._learner, self._next_learner) if learner is not None)
         return n_bytes + 8 * sum(map(len, self._collected_points))
 
 
 # Drifts
 
 DIRECTIONS = ("both", "up", "down")
-MAX_FAR = 0.1  # false alarms per point
 RECENT_MEAN_STEP = 0.1  # step size of the average of the latest values
 DIRECTION_THRESHOLD_SE = 1.5  # standard errors
 MIN_CLIPPING_VALUES, MAX_DEVIATION_SD = 10, 5.0  # after so many values, deviations are clipped
@@ -276,9 +275,9 @@ DISCRETE_BLOCK_VALUES = 7  # … blocks of this size are averaged
 class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
     """Detect changes at a promised false-alarm rate, robust to outliers.
 
-    The input is a number, or the error of a model. While nothing changes, at most one value in 1/far is reported as
-    drift. `limpet.Detector` detects changes of level or spread and continues after them, without a reset. The first
-    hundred values or blocks raise no alarm. A value that is not finite is skipped, with its block.
+    The input is a number, or the error of a model. While nothing changes, on average at most one value in 1/far
+    is reported as drift. `limpet.Detector` detects changes of level or spread and continues after them, without a
+    reset. The first hundred values or blocks raise no alarm. A value that is not finite is not used, nor is its block.
 
     Parameters
     ----------
@@ -312,10 +311,12 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
         self, far: float = 1e-4, warning_far: float | None = None, direction: str = "both", block: int | None = None
     ):
         super().__init__()
-        self.far, self.warning_far = check_positive("far", far, maximum=MAX_FAR), warning_far
+        check_param("far", far, FALSE_ALARM_RATE)
+        self.far, self.warning_far = far, warning_far
         warning_rate = min(10.0 * far, MAX_FAR)
         if warning_far is not None:
-            warning_rate = check_positive("warning_far", warning_far, maximum=MAX_FAR)
+            check_param("warning_far", warning_far, FALSE_ALARM_RATE)
+            warning_rate = warning_far
         check_param("direction", direction, Options(*DIRECTIONS))
         if warning_rate < far:
             raise InvalidInputError(f"warning_far: must be at least far, got {warning_far!r} with far={far!r}.")
@@ -325,7 +326,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
         """The latest reported drift, with its onset and size."""
         self._log_warning_threshold = math.log(far / warning_rate)
         self._probe_values: list[float] = []  # values that determine the block size
-        self._model: Detector | None = None
+        self._learner: Detector | None = None
         self._fast_path: FastPath | None = None
         self._direction_tracker, self._block_sum, self._block_count, self._per_block = DirectionTracker(), 0.0, 0, 0
         if block is not None:
@@ -340,7 +341,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
         """Update with the next value."""
         self._drift_detected = False  # the warning stays until the next value or block
         value = to_float(x, "x")
-        if self._model is not None:
+        if self._learner is not None:
             self._add_to_block(value)
             return
         self._probe_values.append(value)
@@ -353,8 +354,8 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
 
     def _start_model(self, block: int) -> None:
         self._per_block = block
-        self._model = Detector(far=min(block * self.far, MAX_FAR))  # `far` is per value, hence higher per block
-        self._model.suppress_warning("invalid")
+        self._learner = Detector(far=min(block * self.far, MAX_FAR))  # `far` is per value, hence higher per block
+        self._learner.suppress_warning("invalid")
 
     def _add_to_block(self, value: float) -> None:
         if self._per_block == 1:
@@ -369,18 +370,18 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
 
     def _learn(self, value: float) -> None:
         """Learn a value or the mean of a block."""
-        model, fast_path = self._model, self._fast_path
-        assert model is not None
+        learner, fast_path = self._learner, self._fast_path
+        assert learner is not None
         if fast_path is None:
-            model.update(value)
-            self._fast_path = model.fast_path() if model.started else None
+            learner.update(value)
+            self._fast_path = learner.fast_path() if learner.started else None
             return
         fast_path.write_point(value)
         fast_path.learn()
         outcome = fast_path.outcome[0]
         if outcome != OUTCOME_INVALID:
             self._direction_tracker.add(value)
-        alarms = model.handle_outcome(outcome) if outcome else ()
+        alarms = learner.handle_outcome(outcome) if outcome else ()
         if outcome & OUTCOME_CHANGE:
             self._report_change(next(alarm for alarm in alarms if alarm.kind == "change"))
         else:
@@ -400,9 +401,9 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self._model is not None:
-            self._model.suppress_warning("invalid")
-        self._fast_path = self._model.fast_path() if self._model is not None and self._model.started else None
+        if self._learner is not None:
+            self._learner.suppress_warning("invalid")
+        self._fast_path = self._learner.fast_path() if self._learner is not None and self._learner.started else None
 
 
 class DirectionTracker:

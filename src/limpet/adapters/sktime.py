@@ -54,7 +54,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
 
     def _fit(self, X: pd.DataFrame) -> StreamDetector:
         self.learner_: Learner = Detector(**self.get_params())
-        self.trace_: Trace = self.learner_.process(labelled(X))
+        self.trace_: Trace = self.learner_.process(to_labelled_array(X))
         self._learned = self._X = X  # sktime's `update` appends new rows to it
         return self
 
@@ -66,11 +66,11 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         repeated = new.index.isin(self._learned.index)
         if repeated.any():
             n_rows = int(repeated.sum())
-            message = f"{n_rows} rows are skipped: rows with the same index and other values were learned before"
+            message = f"{n_rows} rows are skipped: rows with the same index and other values were learned before."
             warnings.warn(LimpetWarning(message, "repeated", n_rows=n_rows), stacklevel=4)
             new = new[~repeated]
         if len(new):
-            self.trace_ = concatenate([self.trace_, self.learner_.process(labelled(new))])
+            self.trace_ = concatenate([self.trace_, self.learner_.process(to_labelled_array(new))])
             self._learned = pd.concat([self._learned, new])
         self._X = self._learned
         return self
@@ -82,7 +82,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         if n_known == len(X):
             return self.trace_, first_row
         copy = from_bytes(self.learner_.to_bytes())
-        trace = concatenate([self.trace_, copy.process(labelled(X[n_known:]))])
+        trace = concatenate([self.trace_, copy.process(to_labelled_array(X[n_known:]))])
         return trace, len(self._learned) - n_known
 
     def _find_learned_rows(self, X: pd.DataFrame) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
 
     def _predict(self, X: pd.DataFrame) -> pd.DataFrame:
         trace, first = self._trace_for(X)
-        rows = [row for noticed, row in self._events(trace) if first <= noticed < first + len(X)]
+        rows = [row for detected_row, row in self._events(trace) if first <= detected_row < first + len(X)]
         return pd.DataFrame({"ilocs": np.unique(np.maximum(np.array(rows, np.int64) - first, 0))}, dtype="int64")
 
     def _transform_scores(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -127,7 +127,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         return [{}, {"far": 1e-2, "covariance": "diagonal"}]
 
 
-def labelled(X: pd.DataFrame) -> LabelledArray:
+def to_labelled_array(X: pd.DataFrame) -> LabelledArray:
     """Return the values with the names of the columns; infinities are clipped."""
     values = np.clip(X.to_numpy(np.float64), -MAX_ABS_VALUE, MAX_ABS_VALUE)
     return LabelledArray(np.ascontiguousarray(values), tuple(map(str, X.columns)))
@@ -152,7 +152,7 @@ class AnomalyDetector(StreamDetector):
     Parameters
     ----------
     far : float, default=1e-4
-        At most one false alarm in 1/far rows.
+        On average at most one false alarm in 1/far rows.
     n_components : int or "auto", default=1
         Number of components of the Gaussian mixture.
     covariance : {"full", "diagonal"}
@@ -192,7 +192,7 @@ class ChangePointDetector(StreamDetector):
     Parameters
     ----------
     far : float, default=1e-4
-        At most one false alarm in 1/far rows of a series that does not change.
+        On average at most one false alarm in 1/far rows of a series that does not change.
     n_components, covariance, lags, season
         As in `AnomalyDetector`.
 

@@ -18,7 +18,7 @@ from limpet._jit.math import averaging_step
 from limpet.core.state import Layout, Vector
 
 LONG_LAG = 8
-MIN_STEP = 0.0005
+MIN_AVERAGE_STEP = 0.0005
 MAX_RESIDUAL_SD = 3.0
 MIN_REPORT_POINTS = 1000.0  # before a report
 SETTLING_POINTS = 200.0  # ignored after a change
@@ -42,7 +42,7 @@ def make_diagnostics_kernel(layout: Layout, d: int) -> Callable[..., Any]:
             theta[pause] -= 1.0
             return
         theta[count] += 1.0
-        step = averaging_step(theta[count] + 1.0, MIN_STEP)
+        step = averaging_step(theta[count] + 1.0, MIN_AVERAGE_STEP)
         for i in range(d):
             base, x = offset + VALUES_PER_VARIABLE * i, residual[i]
             if x == x:

@@ -1,4 +1,4 @@
-"""The two studies of `limpet demo`, in words and tables: Detector on traffic, and the paper's algorithm."""
+"""Run and describe the two studies of `limpet demo`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from limpet.detection import Alarm
 from limpet.exceptions import LimpetWarning
 from limpet.learners import SEM, SRA, Detector, Learner, Trace
 from limpet.metrics import MeanShift, largest_mean_shift, match_components, segment_mse
+from limpet.metrics.mixture_error import PAPER_TAU
 from limpet.report.html import KeyFigures, Section, Table
 from limpet.tradeoff import step_size
 
@@ -24,7 +25,6 @@ TRAFFIC_START = np.datetime64("2026-01-05T00:00", "ns")  # a Monday
 TRAFFIC_STEP_MIN = 24 * 60 // TRAFFIC_ROWS_PER_DAY
 WEEK_ROWS = 7 * TRAFFIC_ROWS_PER_DAY
 GAMMA, BETA, M = 3.0, 0.1, 5.0  # the paper's setting for its stream
-BURN_IN_ROWS = 1000  # the paper's τ: errors are counted from here on
 
 
 def measure_seconds_per_point(learner: Learner, stream: Stream) -> float:
@@ -84,15 +84,15 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
         return "no alarm" if alarm is None else _format_delay(alarm.row - row)
 
     lead = (
-        f"{len(stream) // WEEK_ROWS} weeks of requests per minute, synthetic: {len(stream):,} points with a day and a "
-        f"week in them, {plural(n_spikes, 'spike')}, an outage of an hour, and a lasting shift of the level. "
-        f"{study.learner!r} saw each point once and was given the period of a week, not the events."
+        f"{len(stream) // WEEK_ROWS} weeks of requests per minute, synthetic: {len(stream):,} points with daily and "
+        f"weekly seasonality, {plural(n_spikes, 'spike')}, an outage of an hour, and a lasting shift of the level. "
+        f"{study.learner!r} processed each point once; it was given the period (one week), not the events."
     )
     facts = [
         (f"{n_rejected_spikes} of {n_spikes}", "spikes rejected: they do not move the estimate"),
         (delay(outage_alarm, outage[0]), "from the start of the outage to its alarm"),
         (delay(shift_alarm, shift), "from the shift to its alarm"),
-        (f"{len(others)}", "alarms without a cause"),
+        (f"{len(others)}", "false alarms"),
         (f"{1e6 * study.seconds_per_point:.2g} µs", "per point"),
     ]
     events = [(row, "spike", alarm) for row, alarm in alarms_by_spike.items()]
@@ -113,11 +113,11 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
         f"The first {study.learner.n_init:,} points are for the initialization of the season."
     )
     table = Table(["time", "row", "event", "alarm", "alarm text"], rows, text_columns=(2, 3, 4))
-    return lead, KeyFigures(facts), [Section("What happened, and the alarms", [table, sentences])]
+    return lead, KeyFigures(facts), [Section("Events and alarms", [table, sentences])]
 
 
 def _format_delay(n_rows: int) -> str:
-    return "at once" if n_rows == 0 else format_duration(60 * TRAFFIC_STEP_MIN * n_rows)
+    return "no delay" if n_rows == 0 else format_duration(60 * TRAFFIC_STEP_MIN * n_rows)
 
 
 def _describe(alarm: Alarm | None, row: int) -> str:
@@ -171,13 +171,13 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
     n, n_outliers, n_rejected = len(stream), int(stream.outliers.sum()), int(rejected.sum())
     n_rejected_outliers = int((rejected & stream.outliers).sum())
     n_rejected_clean, lag = n_rejected - n_rejected_outliers, mean_shift.row - study.change
-    sra_mse = segment_mse(study.trace.means, stream.means, study.change, BURN_IN_ROWS)
-    sem_mse = segment_mse(study.baseline_trace.means, stream.means, study.change, BURN_IN_ROWS)
+    sra_mse = segment_mse(study.trace.means, stream.means, study.change)
+    sem_mse = segment_mse(study.baseline_trace.means, stream.means, study.change)
     nanoseconds = 1e9 * study.seconds_per_point
 
     lead = (
         f"The stream of the paper: {n:,} points, {n_outliers:,} of them outliers, the rest from two Gaussians whose "
-        f"means jump at row {study.change:,}. {study.learner!r} saw each point once, without labels."
+        f"means jump at row {study.change:,}. {study.learner!r} processed each point once, without labels."
     )
     facts = [
         (f"{n_rejected_outliers:,}", f"of {n_outliers:,} outliers rejected"),
@@ -207,7 +207,7 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
         f"The estimated means moved most at row {mean_shift.row:,}; the stream changed at row {study.change:,}. With "
         f"this step size an estimate is half-way after ln\u00a02/ρ\u00a0=\u00a0{math.log(2.0) / study.rho:.0f} rows."
     )
-    errors_text = f"Mean squared error of the means, from row {BURN_IN_ROWS:,} on."
+    errors_text = f"Mean squared error of the means, from row {PAPER_TAU:,} on."
     speed_text = f"{nanoseconds:.0f} ns per point, {nanoseconds * n / 1e6:.1f} ms for all {n:,}, once compiled."
     sections = [
         Section("Estimated mixture", [mixture_text, Table(["", "truth", "SRA", "sEM"], _make_parameter_rows(study))]),

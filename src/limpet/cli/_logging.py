@@ -1,4 +1,4 @@
-"""Log on standard error, for people or for machines, and stop in order on signals."""
+"""Log on standard error, for people or for machines, and stop gracefully on signals."""
 
 from __future__ import annotations
 

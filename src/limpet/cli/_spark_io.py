@@ -105,8 +105,8 @@ def _parse_files(source_name: str, values: Mapping[str, Any]) -> SparkSource:
         raise InvalidInputError(f"--schema: is required, as {path} has no files to infer it from. {SCHEMA_HINT}")
     format_names = sorted({name for file in files or [path] if (name := _infer_format(file))})
     if format_name is None and len(format_names) != 1:
-        got = " and ".join(format_names) or "no known suffix"
-        raise InvalidInputError(f"SOURCE: must have files of one format, got {got} in {path}. {FORMAT_HINT}")
+        found_formats = " and ".join(format_names) or "no known suffix"
+        raise InvalidInputError(f"SOURCE: must have files of one format, got {found_formats} in {path}. {FORMAT_HINT}")
     format_name = format_name or format_names[0]
     is_tsv = format_name == "csv" and files and all(".tsv" in Path(file).suffixes for file in files)
     return SparkSource(format_name, source_name, {"sep": "\t"} if is_tsv else {})

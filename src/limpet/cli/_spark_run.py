@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("limpet.spark")
-EXIT_INTERRUPTED = 130  # as of shells
+INTERRUPTED_EXIT_CODE = 130  # as of shells
 POLL_INTERVAL_S = 0.25
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -162,7 +162,7 @@ def _score_table(
     if path is not None and os.path.isdir(path) and not os.listdir(path):
         os.rmdir(path)  # a later attempt would be refused
     log.info("interrupted: no table was written to %s", values["out"])
-    raise typer.Exit(EXIT_INTERRUPTED)
+    raise typer.Exit(INTERRUPTED_EXIT_CODE)
 
 
 @contextmanager

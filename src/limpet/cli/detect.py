@@ -30,7 +30,7 @@ from limpet.report.detection import DetectionReport, StreamReport, expected_fals
 from limpet.report.html import GENERATOR, check_report
 from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.monitor_plan import MonitorPlan, warmup_points
-from limpet.streams.results import NO_VALUE, OUT_OF_RANGE, BatchResult, RunStats
+from limpet.streams.results import BatchResult, RunStats
 from limpet.streams.runner import Runner
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.base import MultiSink
@@ -63,7 +63,7 @@ class DetectionRun:
             named = zip(results.alarms, trace.alarms, strict=True)
             self.alarms += [replace(alarm, key=raised.key) for alarm, raised in named]
             self.alarm_records += results.alarm_records()
-        if not isinstance(self.plan.model, Fleet):
+        if not isinstance(self.plan.learner_or_fleet, Fleet):
             self.summary = self.summary or MinMaxSummary(batch.names or self.plan.schema.values)
             self.summary.add(batch.values, trace, last_estimate(trace), batch.times)
 
@@ -89,14 +89,14 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
     if not values["alarms"] and not is_json:
         values = values | {"alarms": _get_default_alarm_uris(console)}
     destinations = get_destinations(values)
-    output_uris = [str(report)] * (report is not None) + [uri for _, uri in destinations]
-    check_not_input(file, *output_uris)
-    _check_outputs(*output_uris)
+    outputs = [("report", str(report))] * (report is not None) + destinations
+    check_not_input(file, outputs)
+    _check_outputs(outputs)
     try:
         probed = ProbedSource(_open_source(path, values))
         learner = make_learner(values)
         if not probed.wait_for_schema(threading.Event()) or probed.schema is None:
-            raise InvalidInputError(f"{path}: no record can be read{_get_first_reject(probed)}.")
+            raise InvalidInputError(f"FILE: must have a readable record, got {path}{_describe_first_error(probed)}.")
         plan = MonitorPlan.from_schema(probed.schema, learner, joint=values["joint"], max_keys=values["max_keys"])
         if values["fail_on_alarm"] and not plan.raises_alarms:
             raise InvalidInputError("--fail-on-alarm: requires --learner detector; sra raises no alarms.")
@@ -114,9 +114,9 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
                 run.on_batch(results)
                 advance(results.batch.lag)
 
-            record = None if isinstance(plan.model, Fleet) else "means"
+            record = None if isinstance(plan.learner_or_fleet, Fleet) else "means"
             source = plan.wrap_source(probed)
-            runner = Runner(source, plan.model, sink, late=values["late"], on_batch=on_batch, record=record)
+            runner = Runner(source, plan.learner_or_fleet, sink, late=values["late"], on_batch=on_batch, record=record)
             run.stats = runner.run()
         if report is not None:
             drawing.join()
@@ -124,7 +124,7 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
                 _write_report(report, run, values)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
-    output_uris = list(map(redact_url, output_uris))
+    output_uris = [redact_url(uri) for _, uri in outputs]
     if is_json:
         sys.stdout.write(json.dumps(_to_dict(run, output_uris), ensure_ascii=False, allow_nan=False) + "\n")
     else:
@@ -144,10 +144,10 @@ def _check_file(file: str) -> None:
         )
     if path.is_dir():
         raise InvalidInputError(
-            f"FILE: {path} is a directory. `limpet watch {path} --no-follow` reads the files in it."
+            f"FILE: must be a file, got the directory {path}. `limpet watch {path} --no-follow` reads the files in it."
         )
     if not path.exists():
-        raise InvalidInputError(f"FILE: {path} does not exist.")
+        raise InvalidInputError(f"FILE: must exist, got {path}.")
 
 
 def _check_report(path: Path, console: Console, quiet: bool) -> Path | None:
@@ -184,32 +184,32 @@ def _is_overwritable(path: Path) -> bool:
     return path.suffix.lower() in DATABASE_SUFFIXES or (b"record" in names and (b"score" in names or b"onset" in names))
 
 
-def check_not_input(source: str, *uris: str) -> None:
-    """Refuse to overwrite the input, and to write into a directory that is watched."""
+def check_not_input(source: str, outputs: list[tuple[str, str]]) -> None:
+    """Refuse to overwrite the input, and to write into a directory that is watched; outputs: (option, URI)."""
     input_path = local_path(source)
     if input_path is None or not input_path.exists():
         return
-    for uri in uris:
+    for option, uri in outputs:
         path = local_path(uri)
         if path is None:
             continue
         if path.exists() and path.samefile(input_path):
-            raise InvalidInputError(f"{uri}: is the input file. Give another name for the results.")
+            raise InvalidInputError(f"--{option}: must not be the input file, got {uri}. Give another name.")
         if input_path.is_dir() and path.resolve().parent == input_path.resolve():
-            raise InvalidInputError(f"{uri}: is in the input directory. Give another directory for the results.")
+            raise InvalidInputError(f"--{option}: must not be in the input directory, got {uri}. Give another one.")
 
 
-def _check_outputs(*uris: str) -> None:
+def _check_outputs(outputs: list[tuple[str, str]]) -> None:
     """Refuse to overwrite a file that limpet did not write or a watch owns, and two tables in one file."""
-    resolved = [(uri, path.resolve()) for uri in uris if (path := local_path(uri)) is not None]
-    counts = Counter(path for _, path in resolved)
-    for uri, path in resolved:
+    resolved = [(*output, path.resolve()) for output in outputs if (path := local_path(output[1])) is not None]
+    counts = Counter(path for _, _, path in resolved)
+    for option, uri, path in resolved:
         if counts[path] > 1 and path.suffix.lower() not in DATABASE_SUFFIXES:
-            raise InvalidInputError(f"{uri}: cannot hold both alarms and points. Name a file for each.")
+            raise InvalidInputError(f"--{option}: must not be another output, got {uri}. Name a file for each.")
         if OwnerLockFile(path).read() is not None:
-            raise InvalidInputError(f"{uri}: belongs to a watch, which may resume. Give another name.")
+            raise InvalidInputError(f"--{option}: must not be the output of a watch, got {uri}. Give another name.")
         if not _is_overwritable(path):
-            raise InvalidInputError(f"{uri}: exists and was not written by limpet. Give another name, or remove it.")
+            raise InvalidInputError(f"--{option}: must not be another program's file, got {uri}. Rename or remove it.")
 
 
 def _open_source(path: Path, values: dict[str, Any]) -> BaseSource:
@@ -217,9 +217,9 @@ def _open_source(path: Path, values: dict[str, Any]) -> BaseSource:
     return open_file_source(path, spec, values["input_format"], block_bytes=READ_BLOCK_BYTES)
 
 
-def _get_first_reject(probed: ProbedSource) -> str:
+def _describe_first_error(probed: ProbedSource) -> str:
     """Return why the first malformed record could not be read."""
-    first = next((reject for batch in probed.read() for reject in batch.rejects.first), None)
+    first = next((error for batch in probed.read() for error in batch.malformed.first), None)
     return "" if first is None else f" ({first})"
 
 
@@ -242,7 +242,7 @@ def _write_report(path: Path, run: DetectionRun, values: dict[str, Any]) -> None
     """Write the report; some of many streams are read again, to draw them."""
     plan, stats = run.plan, run.stats
     streams = [StreamReport("", run.summary, run.alarms)]
-    if isinstance(plan.model, Fleet):
+    if isinstance(plan.learner_or_fleet, Fleet):
         streams = list_streams(plan, run.alarms, values["late"], _open_source(run.path, values))
     report = DetectionReport(
         title=run.path.name,
@@ -251,7 +251,7 @@ def _write_report(path: Path, run: DetectionRun, values: dict[str, Any]) -> None
         alarms=run.alarms,
         n_points=stats.points,
         n_rejected=stats.rejected,
-        n_invalid=stats.malformed.counts[NO_VALUE] + stats.malformed.counts[OUT_OF_RANGE],
+        n_invalid=stats.invalid.total,
         n_records=stats.records,
         n_skipped=stats.late + stats.duplicates,
         malformed=stats.malformed,
@@ -267,15 +267,17 @@ def _write_report(path: Path, run: DetectionRun, values: dict[str, Any]) -> None
 
 
 def _to_dict(run: DetectionRun, output_uris: list[str]) -> dict[str, Any]:
-    schema, stats = run.plan.schema, run.stats.to_dict()
-    counts = {name: stats[name] for name in ("records", "points", "rejected", "anomalies", "late", "duplicates")}
-    columns, n_alarms = {"columns": list(schema.values), "time": schema.time, "key": schema.key}, run.stats.n_alarms
+    schema, stats, n_alarms = run.plan.schema, run.stats, run.stats.n_alarms
+    names = ("records", "points", "rejected", "anomalies", "late", "duplicates")
+    columns = {"columns": list(schema.values), "time": schema.time, "key": schema.key}
+    errors = {"malformed": stats.malformed, "invalid": stats.invalid}
     return {
         "file": str(run.path),
         "schema": columns | {"separate": run.plan.is_split, "ignored": schema.ignored},
         "raises_alarms": run.plan.raises_alarms,
-        "counts": counts | {"alarms": n_alarms, "malformed": run.stats.malformed.total},
-        "malformed": stats["malformed"],
+        "counts": {name: getattr(stats, name) for name in names}
+        | {"alarms": n_alarms, **{name: log.total for name, log in errors.items()}},
+        **{name: log.to_dict() for name, log in errors.items()},
         "alarms": run.alarm_records,
         "n_alarms_omitted": n_alarms - len(run.alarms),
         "outputs": output_uris,
@@ -310,7 +312,7 @@ def print_summary(console: Console, run: DetectionRun, max_alarms: int, output_u
             note = f"… the {len(top)} most important; {stats.n_alarms - len(top):,} more are in the results"
             console.print(Text(note, style="dim"))
         console.print()
-    print_rejects(console, stats)
+    print_input_errors(console, stats)
     if output_uris:
         console.print(Text(f"Written: {', '.join(output_uris)}"), soft_wrap=True)
 
@@ -329,12 +331,12 @@ def caveats(run: DetectionRun) -> list[str]:
         n_init, n_warmup = plan.learner.n_init, warmup_points(plan.learner)
         sentences.append(
             f"{subject} too short for every kind of alarm: the first {n_init:,} points are for initialization, "
-            f"and change alarms need {n_warmup:,}."
+            f"and change alarms need more than {n_warmup:,}."
         )
-    if isinstance(plan.model, Detector):
+    if isinstance(plan.learner_or_fleet, Detector):
         from limpet.learners._summary import residual_advice
 
-        sentences += [f"{advice}." for advice in residual_advice(plan.model._auto_engine) or []]
+        sentences += [f"{advice}." for advice in residual_advice(plan.learner_or_fleet._auto_engine) or []]
     return sentences
 
 
@@ -383,17 +385,17 @@ def format_size(alarm: dict[str, Any]) -> str:
     return f"{direction} by {size_text} sd" if direction in ("up", "down") else f"{direction}, × {size_text}"
 
 
-def print_rejects(console: Console, stats: RunStats) -> None:
-    """Print the malformed records by reason and the first of them, and the skipped points."""
-    malformed = stats.malformed
-    if malformed.total:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in malformed.counts.most_common())
-        console.print(Text(f"{plural(malformed.total, 'malformed record')}: {reasons}. The first:", style="yellow"))
-        for reject in malformed.first:
-            console.print(Text(f"  {reject}", style="dim"), no_wrap=True, overflow="ellipsis")
+def print_input_errors(console: Console, stats: RunStats) -> None:
+    """Print the malformed records and the invalid points by reason, the first of each, and the skipped points."""
+    for log, noun in ((stats.malformed, "malformed record"), (stats.invalid, "invalid point")):
+        if log.total:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in log.counts.most_common())
+            console.print(Text(f"{plural(log.total, noun)}: {reasons}. The first:", style="yellow"))
+        for error in log.first:
+            console.print(Text(f"  {error}", style="dim"), no_wrap=True, overflow="ellipsis")
     if stats.late or stats.duplicates:
         skipped = f"{plural(stats.late, 'late point')} and {plural(stats.duplicates, 'duplicate')} skipped"
         console.print(Text(f"{skipped}; --late learn learns them.", style="yellow"))
     if stats.late > stats.points:
-        message = "Most points are older than one before them: are the newest first, or is one time wrong?"
+        message = "Most points are older than an earlier one. Check that rows ascend in time and that times are valid."
         console.print(Text(message, style="yellow"))

@@ -1,4 +1,4 @@
-"""The command `limpet init`: a template of the file that may give the values of options."""
+"""`limpet init`: write a template of the configuration file."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from limpet.cli.options import OUTPUT_FORMAT, configurable, with_options
 from limpet.cli.spark import app as spark
 
 BROKEN_PIPE_EXIT_CODE = 141  # as in shells
+INTERNAL_ERROR_EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h
 CLICK_ERROR: Any = typer.BadParameter.mro()[2]  # ClickException, which typer does not export
 
 app = typer.Typer(
@@ -58,7 +59,7 @@ def detect(
       limpet detect pump.csv --columns pressure,flow --far 1e-5
       limpet detect fleet.parquet --key sensor --points scored.parquet
 
-    Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 invalid input or options, 130 interrupted.
+    Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 invalid input or options, 70 internal error, 130 interrupted.
     """
     from rich.console import Console
 
@@ -76,8 +77,8 @@ def watch(
     SOURCE is a file that grows, a directory that receives files, - for standard input, nats://host:4222/subject
     (JetStream), mqtt://host/topic or kafka://host:9092/topic. Records are separated values or JSON.
 
-    With --checkpoint, the same command resumes after a failure of the process, the machine or the network. Files,
-    SQLite and JetStream are exactly-once; other sinks are at-least-once.
+    With --checkpoint, the same command resumes after a failure of the process, the machine or the network. CSV and
+    JSON-lines files, Parquet directories, SQLite and JetStream are exactly-once; other sinks are at-least-once.
 
     \b
     Examples:
@@ -85,7 +86,7 @@ def watch(
       limpet watch nats://127.0.0.1:4222/sensors --key sensor --checkpoint state
       limpet watch --config limpet.toml
 
-    SIGTERM and Ctrl-C stop it in order. Exit codes: 0 ended or stopped, 2 invalid source or options.
+    SIGTERM and Ctrl-C stop it gracefully. Exit codes: 0 ended or stopped, 2 invalid source or options.
     """
     from limpet.cli.watch import run_watch
 
@@ -110,7 +111,7 @@ def serve(
       limpet serve --database postgresql://me@localhost/plant
       LIMPET_TOKEN=… limpet serve --host 0.0.0.0
 
-    SIGTERM and Ctrl-C stop it in order. Exit codes: 0 stopped, 2 invalid source or options.
+    SIGTERM and Ctrl-C stop it gracefully. Exit codes: 0 stopped, 2 invalid source or options.
     """
     from limpet.cli.serve import run_serve
 
@@ -141,11 +142,11 @@ def init(
     from limpet.exceptions import InvalidInputError
 
     if path.exists() and not force:
-        raise InvalidInputError(f"{path}: exists. Give another name, or --force.")
+        raise InvalidInputError(f"FILE: must not exist, got {path}. Give another name, or --force.")
     try:
         path.write_text(make_config_template(), encoding="utf-8")
     except OSError as error:
-        raise InvalidInputError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}.") from None
+        raise InvalidInputError(f"FILE: {path} cannot be written: {(error.strerror or str(error)).lower()}.") from None
     typer.echo(f"Written: {path}. Next: limpet watch --config {path}")
 
 
@@ -170,7 +171,7 @@ def tradeoff(
         list[str] | None, typer.Option(help="Thresholds γ, separated by commas (repeatable); inf for none.")
     ] = None,
     beta: Annotated[float, typer.Option(help="β of Corollary 1.")] = 0.1,
-    M: Annotated[float, typer.Option("--M", help="Sharpness of the distribution of H.")] = 5.0,
+    M: Annotated[float, typer.Option("--M", help="Tail scale of ‖H‖: P(‖H‖ ≥ z) ≤ exp(−z²/M²).")] = 5.0,
     alpha: Annotated[float, typer.Option(help="Share of points that are no outliers.")] = 0.99,
     U: Annotated[float, typer.Option("--U", help="Outliers are uniform on [−U, U]^dim.")] = 20.0,
     dim: Annotated[int, typer.Option(help="Dimension of the data.")] = 1,
@@ -195,7 +196,7 @@ LAB_COMMAND: dict[str, Any] = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
     "add_help_option": False,
 }
-BENCH_HELP = "Measure every figure that limpet claims, against peers (requires limpet-lab)."
+BENCH_HELP = "Measure every figure that limpet claims, against baselines (requires limpet-lab)."
 REPRODUCE_HELP = "Recompute every table and figure of the paper, with baselines (requires limpet-lab)."
 
 
@@ -234,6 +235,9 @@ def main() -> None:
     except OSError as error:
         name = f" ({error.filename})" if error.filename else ""
         _exit_with_message(f"limpet: {(error.strerror or str(error)).lower()}{name}")
+    except Exception as error:  # of limpet or of a plug-in; 1 would mean that alarms were raised
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.exit(INTERNAL_ERROR_EXIT_CODE)
 
 
 def _format_usage_error(error: Any) -> str:

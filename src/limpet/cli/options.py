@@ -1,4 +1,4 @@
-"""The table of options: flag, type, default, help, possible values; the TOML file of their values; what they create."""
+"""Options of all commands: flags, types, defaults, help; the configuration file; the learner they create."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ OPTIONS = {
     "late": _input(("skip", "learn"), "What to do with late and duplicate points.", default="skip"),
     "joint": _flag(
         "Learning",
-        "Learn the columns as one stream, or each as its own. Default: jointly up to 8 columns.",
+        "Learn the columns as one multivariate stream, or as separate streams. Default: one stream up to 8 columns.",
         "--joint/--separate",
         default=None,
     ),
@@ -270,19 +270,19 @@ OPTIONS = {
     "season": _learner(
         "ROWS", "Period of the season: 288 for a day of 5-minute rows; 0 for none.", 288, show_default="0"
     ),
-    "lags": _learner("ROWS", "Previous points that a point depends on.", 2, show_default="0"),
+    "lags": _learner("ROWS", "Number of previous points to regress each point on.", 2, show_default="0"),
     "memory": _learner(
         "full|compact", "State per variable: full (3 KB) or compact (0.5 KB).", "compact", show_default="full"
     ),
     "gamma": _learner("NUMBER", "With --learner sra: threshold, or inf for none.", 6.0),
     "rho": _learner("NUMBER", "With --learner sra: step size.", 0.01),
     "beta": _learner("NUMBER", "With --learner sra, --gamma and --M: step size by Corollary 1.", 0.1),
-    "M": _learner("NUMBER", "With --learner sra, --gamma and --beta: sharpness.", 5.0, "--M"),
+    "M": _learner("NUMBER", "With --learner sra, --gamma and --beta: tail scale of ‖H‖.", 5.0, "--M"),
     "norm": _learner(
         "whitened|mean|full", "With --learner sra: norm that --gamma bounds.", "mean", show_default="whitened"
     ),
     "max_keys": _learning(
-        "N", "Streams kept; the one without a point for longest is evicted. Default: no limit.", 100_000, least=1
+        "N", "Maximum number of streams in memory; the least recently seen is evicted. Default: none.", 100_000, least=1
     ),
     "alarms": _output("URI", f"Alarm destination (repeatable): {_DESTINATIONS} http://", ["alarms.jsonl"]),
     "points": _output("URI", f"Destination of the scored points (repeatable): {_DESTINATIONS}", ["points.db"]),
@@ -332,7 +332,7 @@ SPARK_OPTIONS = OPTIONS | {
     "option": _input("NAME=VALUE", "Option of Spark's source (repeatable).", ["startingOffsets=latest"]),
     "watermark": _input("DURATION", "How late a row may arrive; later ones are not learned.", "10 minutes"),
     "idle_timeout": _learning(
-        "DURATION", "Time without rows after which a stream is forgotten; requires --watermark.", "7 days"
+        "DURATION", "Time without rows after which a stream is dropped; requires --watermark.", "7 days"
     ),
     "initial": _learning("FILE", "Fleet file to initialize the streams from.", Path("fleet.limpet")),
     "out": _output("DIR", "Directory for the scored rows.", "scored"),
@@ -349,7 +349,7 @@ SPARK_OPTIONS = OPTIONS | {
         "Running", "Read all files once, sort them by time and write the table, without a checkpoint.", "--batch"
     ),
     "master": _spark("ADDRESS", "Where to run: local[2], spark://host:7077, yarn.", default="local[*]"),
-    "driver_memory": _spark("SIZE", "Memory of the driver; with local[…], of all.", default="4g"),
+    "driver_memory": _spark("SIZE", "Memory of the driver; with local[…], of the whole job.", default="4g"),
     "packages": _spark(
         "NAMES", "Maven packages, separated by commas, of your version of Spark.", "io.delta:delta-spark_2.13:VERSION"
     ),

@@ -37,7 +37,7 @@ def run_tradeoff(words: Sequence[str], beta: float, M: float, alpha: float, othe
     """Print the table and the smallest bound, and draw ρ(γ) and the bound."""
     gammas, console = read_gammas(words), Console()
     if not out.parent.is_dir():
-        raise InvalidInputError(f"--out: the directory {out.parent} does not exist.")
+        raise InvalidInputError(f"--out: must be in an existing directory, got {out}.")
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInputError(f"--out: must end in .png, .svg or .pdf, got {out}.")
     constants = tradeoff.Constants.from_beta(beta, M, alpha, **others)

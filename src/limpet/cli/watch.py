@@ -17,7 +17,7 @@ from rich.text import Text
 
 from limpet._format import format_duration, redact_url
 from limpet.cli._logging import configure_logging, stop_on_signals
-from limpet.cli.detect import check_not_input, make_alarm_table, print_rejects
+from limpet.cli.detect import check_not_input, make_alarm_table, print_input_errors
 from limpet.cli.options import get_column_names, get_destinations, make_learner
 from limpet.streams.checkpoint_store import CheckpointStore, StatusFile, read_status
 from limpet.streams.metrics import collect_metrics, serve_metrics
@@ -27,7 +27,7 @@ from limpet.streams.schema import Schema
 from limpet.streams.sinks.base import MultiSink
 from limpet.streams.sinks.stdout import StdoutSink
 from limpet.streams.sources.base import ProbedSource
-from limpet.streams.uri import local_path, open_sink, open_source
+from limpet.streams.uri import identify_source, open_sink, open_source
 
 log = logging.getLogger("limpet.watch")
 
@@ -36,7 +36,7 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
     """Watch until the source ends, or until SIGTERM or Ctrl-C."""
     configure_logging(values["log_format"])
     destinations = get_destinations(values)
-    check_not_input(uri, *(sink_uri for _, sink_uri in destinations))
+    check_not_input(uri, destinations)
     learner, stop = make_learner(values), threading.Event()
     with ExitStack() as resources:
         stop_on_signals(stop)
@@ -70,13 +70,12 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
             log.info("%s: %s", label, value)
         if not plan.raises_alarms:
             log.warning("the learner sra raises no alarms; --points writes the result of each point")
-        interval, path = values["checkpoint_interval"], local_path(uri)
-        source_name = redact_url(uri) if path is None else str(path.resolve())
-        run_id_fields = {"source": source_name, "separate": plan.is_split, **column_names}
+        interval = values["checkpoint_interval"]
+        run_id_fields = {"source": identify_source(uri), "separate": plan.is_split, **column_names}
         run_id_fields["input_format"] = values["input_format"]
         runner = Runner(
             plan.wrap_source(probed),
-            plan.model,
+            plan.learner_or_fleet,
             MultiSink(sinks),
             checkpoints,
             checkpoint_interval=CHECKPOINT_INTERVAL_S if interval is None else interval,
@@ -88,9 +87,12 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
         if status is not None:
             runner.on_tick.append(status.tick)
         stats = runner.run()
-    log.info("%s after %d records, %d alarms", "stopped" if stop.is_set() else "ended", stats.records, stats.n_alarms)
+    outcome, unused = "stopped" if stop.is_set() else "ended", (stats.malformed.total, stats.invalid.total)
+    log.info("%s after %d records, %d alarms", outcome, stats.records, stats.n_alarms)
+    if any(unused):
+        log.warning("%d malformed records and %d invalid points were not used", *unused)
     if stats.late > stats.points:
-        log.warning("%d of %d points were late and skipped: is a time wrong?", stats.late, stats.records)
+        log.warning("%d of %d points were late and skipped. Check the times of the source.", stats.late, stats.records)
     runner.raise_if_undelivered()
 
 
@@ -115,7 +117,8 @@ def run_status(folder: Path, output_format: str) -> None:
         "points": f"{stats.points:,}",
         "rejected": f"{stats.rejected:,} as outliers",
         "skipped": f"{stats.late:,} late, {stats.duplicates:,} duplicates",
-        "malformed": f"{stats.malformed.total:,}",
+        "malformed": f"{stats.malformed.total:,} records",
+        "invalid": f"{stats.invalid.total:,} points",
         "alarms": ", ".join(f"{count:,} {kind}" for kind, count in stats.alarms.items()) or "none",
         "checkpoint": checkpoint,
     }
@@ -126,7 +129,7 @@ def run_status(folder: Path, output_format: str) -> None:
     if stats.latest:
         console.print(Text("\nLatest alarms", style="bold"))
         console.print(make_alarm_table(stats.latest))
-    print_rejects(console, stats)
+    print_input_errors(console, stats)
 
 
 def format_age(seconds: float) -> str:

@@ -17,6 +17,9 @@ from enum import IntFlag
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from limpet._jit.compile import is_kernel, jit_entry_point, kernel
 from limpet.core.model_kernels import ModelKernels
 from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
@@ -120,6 +123,12 @@ def make_validity_kernel(width: int, valid: Callable[[Vector], bool], handles_mi
         return missing
 
     return count_missing
+
+
+def are_valid(rows: Vector) -> npt.NDArray[np.bool_]:
+    """Return which rows have a value, and none beyond `MAX_ABS_VALUE`: the rule of the kernel in numpy."""
+    is_missing = np.isnan(rows)
+    return np.asarray((is_missing | (np.abs(rows) <= MAX_ABS_VALUE)).all(axis=1) & ~is_missing.all(axis=1))
 
 
 def make_first_invalid(count_missing: Callable[[Vector], int]) -> Callable[..., Any]:

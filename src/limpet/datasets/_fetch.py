@@ -83,7 +83,7 @@ def _read_from_folder(folder: Path, name: str) -> bytes:
     if actual_sha256 != sha256:
         raise DatasetError(
             f"{folder / name} is truncated, altered or another version: "
-            f"expected sha256 {sha256}, got {actual_sha256} of {len(content)} bytes. {advice}"
+            f"must have sha256 {sha256}, got {actual_sha256} of {len(content)} bytes. {advice}"
         )
     return content
 
@@ -110,7 +110,7 @@ def _download(cache: Path, name: str) -> bytes:
     except OSError as error:
         raise DatasetError(f"{name} {_describe_failure(error, path.parent)}. {advice}") from error
     except ValueError as error:  # pooch's error for another sha256
-        message = f"the download of {name} is truncated or altered and was removed: expected sha256 {sha256}"
+        message = f"the download of {name} is truncated or altered and was removed: must have sha256 {sha256}"
         raise DatasetError(f"{message}. Try again. {advice}") from error
     finally:
         logger.setLevel(level)

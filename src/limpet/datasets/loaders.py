@@ -56,7 +56,10 @@ def load_well_log(annotations: str = "paper") -> Stream:
     check_param("annotations", annotations, Options("paper", "tcpd"))
     (content,) = read_files(["well_log/well.txt"])
     offset = 1 if annotations == "paper" else 0  # the paper reads the indices as if they counted from 1
-    changes = {who: [ANNOTATION_STRIDE_ROWS * (i - offset) for i in indices] for who, indices in TCPD_INDICES.items()}
+    changes = {
+        annotator: [ANNOTATION_STRIDE_ROWS * (i - offset) for i in indices]
+        for annotator, indices in TCPD_INDICES.items()
+    }
     return Stream(np.loadtxt(io.BytesIO(content)), change_points=changes, name="Well-log", split=1550)
 
 
@@ -86,10 +89,10 @@ def load_skab(group: str = "valve1", standardize: int | None = None, annotations
         Subtract from each variable the mean of its first so many rows and divide by their standard deviation (over n,
         not n − 1), unless it is constant there. The paper states 100, its notebooks use 20. Default: leave the values.
     annotations : "paper" or "all"
-        Which marked rows are `change_points`. A file marks where the way into the anomalous regime starts and ends,
-        then the same of the way back; "paper" takes the two starts, "all" every mark. Where marks are missing, "paper"
-        takes the first mark in either half of the anomalous span. The stream other/9 has one change: it ends before the
-        way back.
+        Which marked rows are `change_points`. A file marks the starts and the ends of the transitions into and out
+        of the anomalous regime; "paper" takes the two starts, "all" every mark. Where marks are missing, "paper" takes
+        the first mark in either half of the anomalous span. The stream other/9 has one change: it ends before the
+        second transition.
 
     Notes
     -----

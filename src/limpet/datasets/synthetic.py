@@ -110,7 +110,7 @@ def make_gradual(
 
 
 def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
-    """Generate web traffic with a day, a week, spikes, an outage and a shift.
+    """Generate traffic with daily and weekly seasonality, spikes, an outage, a shift.
 
     Values are requests per minute in rows of 10 minutes, from a Monday at 0:00. They have a period of a week: a curve
     with its low at night and three quarters of the traffic on Saturdays and Sundays. The noise is normal with a

@@ -106,14 +106,14 @@ class Alarm:
         >>> Alarm("change", 210, 201, 2.5, "wider", ("a", "b")).description
         'a, b wider, spread 2.5 times the old one'
         """
-        which = ", ".join(str(v) if isinstance(v, str) else f"variable {v}" for v in self.variables)
+        variables = ", ".join(str(v) if isinstance(v, str) else f"variable {v}" for v in self.variables)
         if math.isnan(self.size):
-            return f"{which} {self.direction}"
+            return f"{variables} {self.direction}"
         if math.isinf(self.size):
-            return f"{which} {self.direction}, after constant values"
+            return f"{variables} {self.direction}, after constant values"
         if self.direction in ("up", "down"):
-            return f"{which} {self.direction} by {_format_size(self.size)} standard deviations"
-        return f"{which} {self.direction}, spread {_format_size(self.size)} times the old one"
+            return f"{variables} {self.direction} by {_format_size(self.size)} standard deviations"
+        return f"{variables} {self.direction}, spread {_format_size(self.size)} times the old one"
 
 
 def format_alarm(record: Mapping[str, Any]) -> str:

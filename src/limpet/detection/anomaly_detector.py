@@ -98,7 +98,7 @@ def fenwick_halve(tree: Counts, n_bins: int, round_up: int) -> None:
             tree[parent - 1] += tree[i - 1]
 
 
-class AnomalyDetector(NamedTuple):
+class AnomalyKernels(NamedTuple):
     """Compiled functions; `tally` and `tree` are the two parts of the state."""
 
     # Slots of the two parts in a state
@@ -115,7 +115,7 @@ class AnomalyDetector(NamedTuple):
 
 
 @cache
-def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
+def make_anomaly_detector(profile: MemoryProfile) -> AnomalyKernels:
     """Return the anomaly detector for a memory profile."""
     fine_width, n_fine_bins, coarse_width = profile.fine_bin_width, profile.n_fine_bins, profile.coarse_bin_width
     n_bins, max_count, coarse_start = profile.n_surprise_bins, profile.max_count, fine_width * n_fine_bins
@@ -220,7 +220,7 @@ def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
         return p, anomalous
 
     tally_size, tree_size = profile.int32_slots(TALLY_SIZE), profile.count_slots(n_bins)
-    return AnomalyDetector(tally_size, tree_size, observe, p_value, count_surprise, halve_if_full)
+    return AnomalyKernels(tally_size, tree_size, observe, p_value, count_surprise, halve_if_full)
 
 
 def min_anomaly_distance(far: float, d: int) -> float:

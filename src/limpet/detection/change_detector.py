@@ -31,7 +31,7 @@ from limpet._jit.compile import jit_entry_point, kernel
 from limpet._jit.math import exp, log, minimum
 from limpet._jit.simd import LANES
 from limpet._jit.simd_transpose import load_lanes, store_lanes
-from limpet._validation import check_positive
+from limpet._validation import FALSE_ALARM_RATE, check_param
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.memory_profile import FULL, Counts, MemoryProfile
 from limpet.core.state import Vector
@@ -77,7 +77,7 @@ from limpet.exceptions import InvalidInputError
 THRESHOLD_CONSTANT = 0.46  # c
 PREWHITENING_FACTOR = 0.60 / THRESHOLD_CONSTANT  # of the limit where φ is used: the more, the fewer points φ is …
 PHI_INFLATION_POINTS = 400.0  # … known from
-CONSTANT_PAY = 0.5  # less than fair: evidence on a constant stays small
+PAY_ON_CONSTANT = 0.5  # less than fair: evidence on a constant stays small
 COUNTER_WRAP_POINTS = 2.0**22  # in 32 bits, 1 can still be added to twice this number
 
 PEAK_EVIDENCE, N_UNCENSORED, TOTAL_EXCESS, INFLATION = range(INFLATION_STATE, INFLATION_STATE + 4)  # INFLATION: m² − 1
@@ -122,7 +122,7 @@ def make_e_process(profile: MemoryProfile) -> EProcess:
                 pay[k] = inlier_pay[cell, k]
         else:  # constant so far: only extreme points are evidence, and a constant never raises an alarm
             for k in range(n_bets):
-                pay[k] = CONSTANT_PAY if k < first_narrowing else 0.0
+                pay[k] = PAY_ON_CONSTANT if k < first_narrowing else 0.0
         add_point(counts, b)
         if count_inliers(counts) >= max_count:
             halve(counts)
@@ -277,13 +277,14 @@ class ChangeDetector:
     def describe_change(self, state: Vector) -> ChangeReport:
         """Return the change whose alarm was raised at the last point."""
         if not state[ALARM_RAISED]:
-            raise InvalidInputError("no change alarm was raised at the last point")
+            raise InvalidInputError("state: must have a change alarm at the last point, got none.")
         return localize_change(state, self.d, self.profile)
 
 
 def log_threshold(far: float) -> float:
     """Return the threshold for at most one false alarm per 1/far points: log(c/far)."""
-    return math.log(THRESHOLD_CONSTANT / check_positive("far", far, maximum=0.1))
+    check_param("far", far, FALSE_ALARM_RATE)
+    return math.log(THRESHOLD_CONSTANT / far)
 
 
 @cache

@@ -56,12 +56,12 @@ MAX_PHI = 0.99
 # φ in the full profile
 RING_SWITCH_ON_SE, RING_SWITCH_OFF_SE = 3.5, 2.0  # standard errors
 MIN_SUSPECT_PHI, MIN_PHI_DIFFERENCE = 0.35, 0.15  # φ from pairs, and by how much it exceeds φ from steps
-SETTLING_POINTS, MAX_WAITS = 25, 8.0
+SETTLING_POINTS, MAX_SETTLING_WAITS = 25, 8.0
 
 # φ in the compact profile
 QUIET_EVIDENCE_THRESHOLD = 15.0  # evidence below is negligible
 MIN_MOMENT_STEP = 0.0005  # of the averages
-SWITCH_ON_SE, SWITCH_OFF_SE = 2.5, 1.5  # standard errors, and …
+PREWHITEN_ON_SE, SWITCH_OFF_SE = 2.5, 1.5  # standard errors, and …
 MIN_PHI_ON, MIN_PHI_OFF = 0.2, 0.1  # … lower limits: an inexact center looks like weak autocorrelation
 CHECK_INTERVAL_POINTS = 64
 MIN_MEAN_SQUARE = 1e-6
@@ -253,7 +253,7 @@ def start_reference(channel: Vector, workspace: Vector, whiten: bool) -> bool:
         channel[LAST_VALUE] = ring_value(channel, 0)
         for j in range(1, WARMUP_POINTS):
             add_pair(channel, ring_value(channel, j))
-        if channel[NEXT_CHECK_POINTS] < MAX_WAITS and is_unsettled(channel, workspace):
+        if channel[NEXT_CHECK_POINTS] < MAX_SETTLING_WAITS and is_unsettled(channel, workspace):
             channel[NEXT_CHECK_POINTS] += 1.0
             channel[N_SEEN] = WARMUP_POINTS - SETTLING_POINTS
             return False
@@ -356,7 +356,9 @@ def reference_from_model(
         """Switch φ on or off; return whether it was switched."""
         phi, used = clipped_phi(channel), channel[PHI] != 0.0
         error = 1.0 / math.sqrt(channel[N_SEEN])
-        threshold = maximum(SWITCH_OFF_SE * error, MIN_PHI_OFF) if used else maximum(SWITCH_ON_SE * error, MIN_PHI_ON)
+        threshold = (
+            maximum(SWITCH_OFF_SE * error, MIN_PHI_OFF) if used else maximum(PREWHITEN_ON_SE * error, MIN_PHI_ON)
+        )
         if used == (abs(phi) > threshold):
             return False
         channel[PHI] = 0.0 if used else phi

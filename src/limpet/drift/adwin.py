@@ -21,7 +21,7 @@ class ADWIN(DriftDetector):
     that point alone, so that a change gives two scores in a row: the points that were cut off, then the rest.
 
     A point that is not finite, or beyond 1e150 (its square would be infinite, and river would detect nothing any more),
-    is skipped: its score is NaN.
+    is not used: its score is NaN.
 
     Requires river: pip install 'limpet[drift]'.
 

@@ -17,7 +17,7 @@ class DriftDetector(ABC):
     """Base class of drift detectors, which score each variable separately.
 
     A subclass passes its settings to `__init__`, initializes the state in `_init_state`, and in `_write_scores` scores
-    rows and advances the state. A number that is not finite or beyond MAX_ABS_VALUE is skipped: its score is NaN.
+    rows and advances the state. A number that is not finite or beyond MAX_ABS_VALUE is not used: its score is NaN.
     """
 
     def __init__(self, **settings: Any) -> None:

@@ -127,19 +127,19 @@ def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recen
     slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
     n_points = bookkeeping[COUNT_INDEX]
     if n_points < window:
-        slot, hole = n_points, n_points
+        slot, free_index = n_points, n_points
         bookkeeping[COUNT_INDEX] = n_points + 1
     else:
         slot = bookkeeping[OLDEST_INDEX]
-        hole = np.searchsorted(ordered, ring[slot])
+        free_index = np.searchsorted(ordered, ring[slot])
         bookkeeping[OLDEST_INDEX] = slot + 1 if slot + 1 < window else 0
     target = np.searchsorted(ordered[:n_points], y, side="right")
-    if target > hole:
+    if target > free_index:
         target -= 1
-        for k in range(hole, target):
+        for k in range(free_index, target):
             ordered[k], slots[k] = ordered[k + 1], slots[k + 1]
     else:
-        for k in range(hole, target, -1):
+        for k in range(free_index, target, -1):
             ordered[k], slots[k] = ordered[k - 1], slots[k - 1]
     ordered[target], slots[target], ring[slot], signs[slot] = y, slot, y, -1
     signs[slot - n_recent] = 0  # a negative index counts from the end
@@ -219,7 +219,7 @@ class KSWIN(DriftDetector):
     score is 1 − p with p the exact two-sided p-value [2]_; it takes at most stat + 1 values, few of them close to 1. If
     p ≤ alpha and the distributions differ by more than 0.1, a change is detected: the window is emptied, and the random
     generator is reset. Until the window is full, the score is NaN (river reports p = 0). A point that is not finite is
-    skipped: its score is NaN.
+    not used: its score is NaN.
 
     Parameters
     ----------

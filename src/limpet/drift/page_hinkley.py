@@ -43,7 +43,7 @@ class PageHinkley(DriftDetector):
     grows without bound. `RiverPageHinkley` subtracts the mean and detects falls, too. Without a threshold, the
     statistic is never reset.
 
-    A point that is not finite is skipped: its score is NaN.
+    A point that is not finite is not used: its score is NaN.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class RiverPageHinkley(DriftDetector):
     With ȳ_t the mean of the points so far, u_t = α·u_{t−1} + (y_t − ȳ_t) − δ and v_t = α·v_{t−1} + (y_t − ȳ_t) + δ. The
     statistic of a rise is u_t − min u, that of a fall max v − v_t; the score is one of them or the larger one, by
     `mode`. If it exceeds the threshold, a change is detected and the state is reset. The maximum of v starts at −1, as
-    in river. A point that is not finite is skipped: its score is NaN.
+    in river. A point that is not finite is not used: its score is NaN.
 
     Parameters
     ----------

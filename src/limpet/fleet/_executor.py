@@ -208,7 +208,7 @@ class FleetExecutor:
             first = int((outcomes == OUTCOME_INVALID).argmax())
             self._warn(
                 "invalid",
-                f"skipped {n_invalid} of {plural(len(outcomes), 'point')}, which are invalid or have no key, first in "
+                f"{n_invalid} of {plural(len(outcomes), 'point')} are invalid or have no key and were not used, first "
                 f"row {first}. Further ones are only counted, in counts() and n_missing_keys.",
                 n_invalid=n_invalid,
                 n_rows=len(outcomes),

@@ -207,7 +207,7 @@ def to_frame(frame: Any) -> nw.DataFrame[Any]:
         advice = "Use update(keys, X) for arrays." if isinstance(frame, np.ndarray | list) else f"{error}."
         raise InvalidTypeError(f"frame: must be an eager dataframe, got {type(frame).__name__}. {advice}") from None
     except nw.exceptions.DuplicateError as error:
-        raise InvalidInputError(f"frame: must have distinct column names: {error}") from None
+        raise InvalidInputError(f"frame: must have distinct column names: {error}.") from None
 
 
 def keys_from_column(column: nw.Series[Any]) -> IntKeys | StrKeys:

@@ -45,9 +45,9 @@ class StateMatrix:
         if n_rows > len(self.states):
             self.states = _grow(self.states, n_rows)
             self._rebind_views()
-        if (n_lacking := n_slots - len(self._free_slots)) > 0:
+        if (n_missing_slots := n_slots - len(self._free_slots)) > 0:
             used = len(self.start_buffers)
-            self.start_buffers = _grow(self.start_buffers, used + n_lacking)
+            self.start_buffers = _grow(self.start_buffers, used + n_missing_slots)
             self._slot_rows = np.append(self._slot_rows, np.full(len(self.start_buffers) - used, FREE_SLOT))
             self._free_slots += range(len(self.start_buffers) - 1, used - 1, -1)
             self._rebind_views()
@@ -286,12 +286,14 @@ class Membership:
         stop, evicted, n_admitted = n_points, [], max(capacity, 0)
         while n_admitted < len(unknown_keys) and lookup.first_index[n_admitted] < stop:
             index = lookup.first_index[n_admitted]
-            victim = next((row for row in candidates if first_use.get(row, n_points) >= index), None)
-            if victim is None:  # all rows are used earlier in this call
+            evicted_row = next((row for row in candidates if first_use.get(row, n_points) >= index), None)
+            if evicted_row is None:  # all rows are used earlier in this call
                 stop = index
                 break
-            stop = min(stop, first_use.get(victim, n_points))  # if it occurs later, it is looked up again in that slice
-            evicted.append(victim)
+            stop = min(
+                stop, first_use.get(evicted_row, n_points)
+            )  # if it occurs later, it is looked up again in that slice
+            evicted.append(evicted_row)
             n_admitted += 1
         new_rows = self._exchange(evicted, unknown_keys[:n_admitted])
         self.key_index.discard_pending(unknown_keys[n_admitted:])

@@ -18,7 +18,7 @@ from limpet.fleet._key_index import Key
 
 FORMAT_VERSION = 1
 CREATE_TABLES_SQL = (
-    "create table if not exists fleet (format integer, model text, width integer, state_size integer)",
+    "create table if not exists fleet (format integer, learner text, width integer, state_size integer)",
     "create table if not exists streams "
     "(key primary key, state blob not null, start blob not null, sum integer not null) without rowid",
 )
@@ -32,7 +32,7 @@ class Spill:
     An existing file must be of a fleet with the same learner; it continues to be used.
     """
 
-    def __init__(self, path: str | os.PathLike[str], model: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], learner: str) -> None:
         if not isinstance(path, str | os.PathLike):
             raise InvalidInputError(f"spill: must be the name of a file, got {path!r}.")
         self.path = Path(path)
@@ -48,10 +48,10 @@ class Spill:
             with transaction(self._database):
                 for table in CREATE_TABLES_SQL:
                     self._database.execute(table)
-                header = self._database.execute("select format, model from fleet").fetchone()
+                header = self._database.execute("select format, learner from fleet").fetchone()
                 if header is None:
-                    self._database.execute("insert into fleet values (?, ?, null, null)", (FORMAT_VERSION, model))
-        if header is not None and header != (FORMAT_VERSION, model):
+                    self._database.execute("insert into fleet values (?, ?, null, null)", (FORMAT_VERSION, learner))
+        if header is not None and header != (FORMAT_VERSION, learner):
             raise CheckpointError(f"spill: must be a file of this fleet, got {self.path} of another: {header[1]}.")
 
     @property

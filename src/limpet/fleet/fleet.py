@@ -39,7 +39,7 @@ def check_learner(learner: Any) -> None:
     if getattr(learner, "n_components", 1) == "auto":
         raise InvalidInputError("n_components: must be an integer for a fleet, got 'auto'.")
     if learner.model.supervised:
-        raise InvalidInputError(f"model: must not need targets in a fleet, got {type(learner.model).__name__}.")
+        raise InvalidInputError(f"learner: must not need targets in a fleet, got {type(learner.model).__name__}.")
 
 
 class Fleet:
@@ -96,7 +96,7 @@ class Fleet:
     def update(self, keys: Any, X: Any) -> Trace:
         """Learn one point per key, in order; a key may occur several times.
 
-        An invalid point, or one without a key, is skipped and counted (`counts`, `n_missing_keys`). If the keys equal
+        An invalid point, or one without a key, is counted and not used (`counts`, `n_missing_keys`). If the keys equal
         those of the last call, they are not looked up again.
 
         Parameters

@@ -59,7 +59,8 @@ class WarningOnce:
             unobserved = engine.unobserved_variables()
             self.warn_once(
                 "unobserved",
-                f"variable {', '.join(map(str, unobserved))} has not shown a value yet; the model starts once it has",
+                f"variable {', '.join(map(str, unobserved))}: no value in the last {engine.n_init} points. The "
+                "learner is initialized after the next value.",
                 depth,
                 variables=tuple(unobserved),
             )
@@ -71,8 +72,8 @@ class WarningOnce:
             first = int(np.flatnonzero(trace.invalid)[0])
             self.warn_once(
                 "invalid",
-                f"{n_invalid} of {len(trace)} rows could not be used and were skipped, the first of them row {first} "
-                f"({engine.model.support_description}); further ones are only counted, in n_invalid",
+                f"{n_invalid} of {len(trace)} rows are invalid and were not used, first row {first} (must be "
+                f"{engine.model.support_description}). Further ones are only counted, in n_invalid.",
                 n_invalid=n_invalid,
                 n_rows=len(trace),
                 first_row=first,
@@ -82,8 +83,8 @@ class WarningOnce:
         if are_many and not engine.self_recovering:
             self.warn_once(
                 "many_rejected",
-                f"{100 * n_rejected // len(trace)} % of {len(trace)} rows were rejected: outliers are fewer. "
-                "A larger gamma or more components may fit the stream better.",
+                f"{100 * n_rejected // len(trace)} % of {len(trace)} rows were rejected, more than outliers explain. "
+                "Use a larger gamma or more components.",
                 n_rejected=n_rejected,
                 n_rows=len(trace),
             )

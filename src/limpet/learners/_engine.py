@@ -150,7 +150,7 @@ class Engine(ABC):
         """Return the points buffered so far; a variable without values is set to 0."""
         buffered = self.buffer.start[: int(self.buffer.header[N_BUFFERED])]
         if (buffered == MISSING_SENTINEL).all():
-            raise NotFittedError("the learner has no estimate: it has seen no valid point. Update it first.")
+            raise NotFittedError("learner: must have received a valid point, got none. Call update first.")
         return np.where((buffered == MISSING_SENTINEL).all(axis=0), 0.0, buffered)
 
     def _scoring_state(self) -> Vector:
@@ -166,7 +166,7 @@ class Engine(ABC):
         if first >= 0:
             raise InvalidInputError(
                 f"row {first}: must be usable ({self.model.support_description}), got {rows[first]}. "
-                "Nothing of this call was learned"
+                "Nothing of this call was learned."
             )
 
     def unobserved_variables(self) -> list[int]:
@@ -196,14 +196,14 @@ class PlainEngine(Engine):
         self.functions = model.kernels(width)
         if self.functions.width != width:
             required = f"{self.functions.width} numbers for {type(model).__name__}"
-            raise InvalidInputError(f"x: must have {required}, got {width}")
+            raise InvalidInputError(f"x: must have {required}, got {width}.")
         if norm not in self.functions.norms:
             known = ", ".join(self.functions.norms)
-            raise InvalidInputError(f"norm: must be one of {known} for {type(model).__name__}, got {norm!r}")
+            raise InvalidInputError(f"norm: must be one of {known} for {type(model).__name__}, got {norm!r}.")
         step = np.zeros(HYPERPARAMETERS - STEP_PARAMETERS)
         if len(step_size.parameters) > len(step):
             given = type(step_size).__name__
-            raise InvalidInputError(f"step_size: must have at most {len(step)} parameters, got {given}")
+            raise InvalidInputError(f"step_size: must have at most {len(step)} parameters, got {given}.")
         step[: len(step_size.parameters)] = step_size.parameters
         self.hyper = model.hyperparameters(width)
         settings = np.concatenate([[gamma * gamma, warmup, patience], step, self.hyper])

@@ -1,4 +1,4 @@
-"""What all learners share: reading input, updating, scoring, estimates, counters and serialization."""
+"""Base class of learners: input, update, score, estimates, counters, serialization."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Learner(Serializable):
     seed : int
         Seed of the initialization.
     on_invalid : {"skip", "raise"}
-        Whether points that cannot be used (NaN, infinite, outside the model's support) are counted and skipped, or
-        raise an error.
+        Whether invalid points (NaN, infinite, outside the model's support) are counted and not used, or raise an
+        error.
     """
 
     registry: ClassVar[Registry[Learner]] = Registry("learner")
@@ -78,7 +78,7 @@ class Learner(Serializable):
         self._update_number: UpdateFunction = _no_fast_path
         self._update_vector: UpdateFunction = _no_fast_path
         if n_init < model.min_init_points:
-            message = f"n_init: {n_init} points are few for this model. Use n_init={model.min_init_points} or more"
+            message = f"n_init: {n_init} points are few for this model. Use n_init={model.min_init_points} or more."
             self._warnings.warn_once("few", message)
 
     @abstractmethod
@@ -158,9 +158,9 @@ class Learner(Serializable):
     def fast_path(self) -> FastPath:
         """Return an object that learns point by point without a `Step` each, for use within other libraries."""
         if not self.started:
-            raise NotFittedError("the model has not started: fast_path requires a started model")
+            raise NotFittedError(f"learner: must be initialized, got {self.n_seen} points. Call update first.")
         if not len(self._buffer):
-            message = "a stream of a fleet has no fast path: its place in memory may change. Use Fleet.update"
+            message = "a stream of a fleet has no fast path: its place in memory may change. Use Fleet.update."
             raise InvalidInputError(message)
         return self._require_engine.fast_path()
 
@@ -191,7 +191,7 @@ class Learner(Serializable):
         """
         recordable = self.model.recordable
         if record not in (None, recordable):
-            raise InvalidInputError(f"record: must be {recordable!r} for {type(self.model).__name__}, got {record!r}")
+            raise InvalidInputError(f"record: must be {recordable!r} for {type(self.model).__name__}, got {record!r}.")
         trace = self._process(self._read_rows(X, y), record)
         if self._engine is not None:
             self._warnings.check_batch(self._engine, trace)
@@ -221,7 +221,7 @@ class Learner(Serializable):
         if self._expects_target(y, "process"):
             targets, _ = read_rows(y, 1, None)
             if len(targets) != len(rows):
-                raise InvalidInputError(f"y: must have as many targets as X has rows ({len(rows)}), got {len(targets)}")
+                raise InvalidInputError(f"y: must have as many targets as X rows ({len(rows)}), got {len(targets)}.")
             rows = np.hstack([rows, targets])
         self._latest_names = names
         return rows
@@ -229,9 +229,9 @@ class Learner(Serializable):
     def _expects_target(self, y: Any, method: str) -> bool:
         """Return whether the model learns from pairs; a target must be given if and only if it does."""
         if self.model.supervised and y is None:
-            raise InvalidInputError(f"y: required by {type(self.model).__name__}. Call {method}(x, y)")
+            raise InvalidInputError(f"y: required by {type(self.model).__name__}. Call {method}(x, y).")
         if not self.model.supervised and y is not None:
-            raise InvalidInputError(f"y: {type(self.model).__name__} takes no target. Call {method}(x)")
+            raise InvalidInputError(f"y: {type(self.model).__name__} takes no target. Call {method}(x).")
         return self.model.supervised
 
     def suppress_warning(self, topic: str) -> None:
@@ -246,7 +246,7 @@ class Learner(Serializable):
     @property
     def _require_engine(self) -> Engine:
         if self._engine is None:
-            raise NotFittedError("the learner has no estimate: it has received no point")
+            raise NotFittedError("learner: must have received a valid point, got none. Call update first.")
         return self._engine
 
     @property
@@ -311,7 +311,7 @@ class Learner(Serializable):
     def score_only(self, x: Any, y: Any = None, *, far: float | None = None, independent: bool = False) -> Any:
         """Return what `update` or `process` would return for the next points, without learning.
 
-        Changes are not reported: they are a matter of many points.
+        `change` is always False: a change is detected from several points.
 
         Parameters
         ----------
@@ -320,8 +320,8 @@ class Learner(Serializable):
         far : float, optional
             False-alarm rate for `anomaly`, at most 0.1; the learner's own by default.
         independent : bool
-            Whether each row is scored as if nothing were known of the rows before it; otherwise as the row after the
-            last one learned.
+            Whether to score each row without autocorrelation (not with `lags` or `season`); otherwise as the row that
+            follows the last learned one.
 
         Returns
         -------
@@ -343,12 +343,12 @@ class Learner(Serializable):
     def predict(self, x: Any) -> Any:
         """Return the target that a regression expects at x, or at each row of a batch."""
         if not self.model.supervised:
-            raise AttributeError(f"{type(self.model).__name__} has no predict; regressions have")
+            raise AttributeError(f"{type(self.model).__name__} has no predict; regressions have.")
         theta, width = self._require_engine.theta(), self._feature_width
         single = is_point(x, width)
         rows, _ = (read_point if single else read_rows)(x, width, self._names)
         if np.isinf(rows).any():
-            raise InvalidInputError("x: features must be finite (NaN marks a missing value), got an infinite value")
+            raise InvalidInputError("x: features must be finite (NaN marks a missing value), got an infinite value.")
         predictions = self.model.predict(theta, rows.reshape(-1, self._width - 1))
         return float(predictions[0]) if single else predictions
 
@@ -385,7 +385,7 @@ class Learner(Serializable):
     def _estimate(self, name: str) -> Any:
         if name not in self.model.estimates:
             available = ", ".join(self.model.estimates)
-            raise AttributeError(f"{type(self.model).__name__} has no {name}; it has {available}")
+            raise AttributeError(f"{type(self.model).__name__} has no {name}; it has {available}.")
         return self.estimate(name)
 
 
@@ -404,7 +404,7 @@ def learner_from_config(header: dict[str, Any]) -> Learner:
     try:
         return learner_class(**{name: from_json(value) for name, value in header["settings"].items()})
     except (TypeError, InvalidInputError) as error:  # altered, or written by another version
-        text = f"the checkpoint's parameters of {learner_class.__name__} do not fit this version of limpet: {error}"
+        text = f"data: parameters of {learner_class.__name__} must fit this version: {str(error).rstrip('.')}."
         raise CheckpointError(text) from None
 
 

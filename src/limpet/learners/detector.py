@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from limpet._validation import Constraint, Interval, Optional, Options, check_param, invalid_param_error
+from limpet._validation import (
+    FALSE_ALARM_RATE,
+    Constraint,
+    Interval,
+    Optional,
+    Options,
+    check_param,
+    invalid_param_error,
+)
 from limpet.learners._engine import Engine
 from limpet.learners.base import Learner
 from limpet.models.mixture import GaussianMixture
@@ -19,11 +27,11 @@ N_INIT = 50
 
 
 class Detector(Learner):
-    """Learns from a stream without settings, and raises alarms for anomalies and changes.
+    """Automatic learner: no settings required; raises alarms for anomalies and changes.
 
     It learns with several step sizes at once and follows the one that predicts best, rejects outliers, re-initializes
     when the stream has moved beyond the threshold, and raises alarms at a promised rate: on a stream that does not
-    change, at most one in 1/far points, for anomalies and for changes each.
+    change, on average at most one in 1/far points, for anomalies and for changes each.
 
     Parameters
     ----------
@@ -34,12 +42,12 @@ class Detector(Learner):
     covariance : {"full", "diagonal"}
         Form of the covariance matrices.
     lags : int
-        How many points back a point depends on. Lag 1 is always modelled.
+        Number of previous points to regress on; lag-1 autocorrelation is always estimated.
     season : int
-        Rows after which the stream repeats itself; 0: no season.
+        Rows per period; 0: no season.
     memory : {"full", "compact"}
-        State per stream: "full" keeps 2.9 KB for one variable and one component; "compact" 512 bytes, with somewhat
-        later alarms and no model of how a point depends on those before it, hence without `lags` and `season`.
+        State per stream: "full" keeps 2.9 KB for one variable and one component; "compact" 512 bytes, with slightly
+        later alarms, no residual scorer, and hence no `lags` and no `season`.
     beta : float, optional
         Tie the step size to the threshold by the paper's Corollary 1, with the M that the stream shows.
     n_init : int, optional
@@ -47,7 +55,7 @@ class Detector(Learner):
     seed : int
         Seed of the initialization.
     on_invalid : {"skip", "raise"}
-        Whether points that cannot be used are counted and skipped, or raise an error.
+        Whether invalid points are counted and not used, or raise an error.
 
     Examples
     --------
@@ -65,7 +73,7 @@ class Detector(Learner):
 
     constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": Interval(int, 1, None) | Options("auto"),
-        "far": Interval(float, 1e-12, 0.1),
+        "far": FALSE_ALARM_RATE,
         "covariance": Options("full", "diagonal"),
         "lags": Interval(int, 0, None),
         "season": Interval(int, 2, None) | Options(0),
@@ -109,7 +117,7 @@ class Detector(Learner):
         return {name: self._given_n_init if name == "n_init" else v for name, v in super().get_params(deep).items()}
 
     def summary(self) -> str:
-        """Describe what was found in the stream, and whether the promise can be kept on it.
+        """Summarize estimates, alarms, and whether the false-alarm rate should hold.
 
         Examples
         --------

@@ -11,16 +11,31 @@ from limpet.models.priors import ConjugatePrior
 class SEM(StochasticApproximation):
     """The online EM algorithm [1]_ with a constant step and no threshold: follows every change, and every outlier.
 
-    n_components: K. rho: the step size. covariance: "full" or "diagonal". penalty: a prior for the M-step.
+    Parameters
+    ----------
+    n_components : int
+        K, the number of Gaussians.
+    rho : float
+        The step size.
+    covariance : {"full", "diagonal"}
+        Form of the covariance matrices.
+    penalty : ConjugatePrior, optional
+        A prior for the M-step.
+    n_init, seed, on_invalid
+        See `SRA`.
 
+    References
+    ----------
+    .. [1] Cappé, O. and Moulines, E. (2009). On-line expectation-maximization algorithm for latent data models.
+       Journal of the Royal Statistical Society B 71(3).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> model = SEM(1, rho=0.05)
     >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 500))
     >>> model.means.round(0)
     array([[3.]])
-
-    .. [1] Cappé, O. and Moulines, E. (2009). On-line expectation-maximization algorithm for latent data models.
-       Journal of the Royal Statistical Society B 71(3).
     """
 
     mutable_params = ("rho", "on_invalid")
@@ -44,17 +59,31 @@ class SEM(StochasticApproximation):
 class IEM(StochasticApproximation):
     """The incremental EM algorithm [1]_ on a stream: SDEM with r = 1/t, so that every point weighs the same.
 
-    n_components: K. alpha: SDEM's smoothing, which fades as 1/t does.
-    covariance: "full" or "diagonal". penalty: a prior for the M-step.
+    Parameters
+    ----------
+    n_components : int
+        K, the number of Gaussians.
+    alpha : float
+        The smoothing of SDEM, which fades as 1/t does.
+    covariance : {"full", "diagonal"}
+        Form of the covariance matrices.
+    penalty : ConjugatePrior, optional
+        A prior for the M-step.
+    n_init, seed, on_invalid
+        See `SRA`.
 
+    References
+    ----------
+    .. [1] Neal, R. and Hinton, G. (1999). A view of the EM algorithm that justifies incremental, sparse, and other
+       variants. In Learning in Graphical Models, MIT Press.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> model = IEM(1)
     >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 5000))
     >>> model.means.round(1)
     array([[3.]])
-
-    .. [1] Neal, R. and Hinton, G. (1999). A view of the EM algorithm that justifies incremental, sparse, and other
-       variants. In Learning in Graphical Models, MIT Press.
     """
 
     def __init__(
@@ -76,17 +105,33 @@ class IEM(StochasticApproximation):
 class SDEM(StochasticApproximation):
     """The sequentially discounting EM algorithm [1]_: discount r, responsibilities smoothed to (1 − αr)·γ + αr/K.
 
-    n_components: K. r: the discounting parameter. alpha: the smoothing.
-    covariance: "full" or "diagonal". penalty: a prior for the M-step.
+    Parameters
+    ----------
+    n_components : int
+        K, the number of Gaussians.
+    r : float
+        The discounting parameter.
+    alpha : float
+        The smoothing of responsibilities.
+    covariance : {"full", "diagonal"}
+        Form of the covariance matrices.
+    penalty : ConjugatePrior, optional
+        A prior for the M-step.
+    n_init, seed, on_invalid
+        See `SRA`.
 
+    References
+    ----------
+    .. [1] Yamanishi, K., Takeuchi, J., Williams, G. and Milne, P. (2004). On-line unsupervised outlier detection using
+       finite mixtures with discounting learning algorithms. Data Mining and Knowledge Discovery 8(3).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> model = SDEM(1, r=0.02)
     >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 500))
     >>> model.means.round(0)
     array([[3.]])
-
-    .. [1] Yamanishi, K., Takeuchi, J., Williams, G. and Milne, P. (2004). On-line unsupervised outlier detection using
-       finite mixtures with discounting learning algorithms. Data Mining and Knowledge Discovery 8(3).
     """
 
     def __init__(

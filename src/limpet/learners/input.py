@@ -55,7 +55,7 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
     point = np.atleast_1d(_to_float64(x))
     if point.ndim != 1 or len(point) == 0 or (width is not None and len(point) != width):
         expected = "a number or a vector" if width is None else f"a point of {width} number{'s' * (width > 1)}"
-        raise InvalidInputError(f"x: must be {expected}, got an array of shape {np.shape(x)}")
+        raise InvalidInputError(f"x: must be {expected}, got an array of shape {np.shape(x)}.")
     return np.require(point, requirements=["C", "W"]), names  # one kind of array, as below
 
 
@@ -63,12 +63,12 @@ def read_rows(X: Any, width: int | None, names: Names | None) -> tuple[Vector, N
     """Return a batch as an array of shape (T, width); a 1-d batch has width 1."""
     if isinstance(X, LabelledArray):
         if names is not None and names != X.names:
-            raise InvalidInputError(f"X: must have the columns {', '.join(names)}, got {', '.join(X.names)}")
+            raise InvalidInputError(f"X: must have the columns {', '.join(names)}, got {', '.join(X.names)}.")
         return read_rows(X.values, width, None)[0], X.names
     if _is_dataframe(X) or _is_series(X):
         return _read_dataframe(X, width, names)
     if isinstance(X, Mapping):
-        raise InvalidTypeError("X: must be rows, got a dict. Pass one point to update(x), columns as a dataframe")
+        raise InvalidTypeError("X: must be rows, got a dict. Pass one point to update(x), columns as a dataframe.")
     if _is_list_of_dicts(X):
         names = names or _variable_names(X, width)
         rows = _to_float64([_values_by_name(row, names) for row in X])
@@ -78,7 +78,7 @@ def read_rows(X: Any, width: int | None, names: Names | None) -> tuple[Vector, N
         rows = rows.reshape(-1, 1)
     if rows.ndim != 2 or rows.shape[1] == 0 or (width is not None and len(rows) and rows.shape[1] != width):
         expected = "(T,) or (T, d)" if width is None else "(T,) or (T, 1)" if width == 1 else f"(T, {width})"
-        raise InvalidInputError(f"X: must have shape {expected}, got {np.shape(X)}")
+        raise InvalidInputError(f"X: must have shape {expected}, got {np.shape(X)}.")
     return np.require(rows, requirements=["C", "W"]), names  # one kind of array, for which one machine code is made
 
 
@@ -88,17 +88,17 @@ def _to_float64(x: Any) -> Vector:
     if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
         return x.astype(np.float64, copy=False)
     if isinstance(x, str | bytes) or x is None:
-        raise InvalidTypeError(f"x: must hold numbers, got {type(x).__name__} {x!r}")
+        raise InvalidTypeError(f"x: must hold numbers, got {type(x).__name__} {x!r}.")
     if not isinstance(x, Sequence) and np.ndim(x) == 0 and not np.isscalar(x) and not hasattr(x, "__float__"):
-        raise InvalidTypeError(f"x: must be a number, a list or an array, got {type(x).__name__}")
+        raise InvalidTypeError(f"x: must be a number, a list or an array, got {type(x).__name__}.")
     try:
         array = np.asarray(x)
         if array.dtype.kind == "O":  # None among numbers: missing
             array = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidTypeError(f"x: must hold numbers, got {type(x).__name__}: {error}") from None
+        raise InvalidTypeError(f"x: must hold numbers, got {type(x).__name__}: {error}.") from None
     if array.dtype.kind not in "biuf":
-        raise InvalidTypeError(f"x: must hold numbers, got {type(x).__name__} of {array.dtype}")
+        raise InvalidTypeError(f"x: must hold numbers, got {type(x).__name__} of {array.dtype}.")
     return array.astype(np.float64, copy=False)
 
 
@@ -107,17 +107,17 @@ def _variable_names(rows: Sequence[Mapping[Any, Any]], width: int | None) -> Nam
     names = tuple(dict.fromkeys(str(name) for row in rows for name in row))
     if not names or (width is not None and len(names) != width):
         expected = "at least one variable" if width is None else f"{width} variable{'s' * (width > 1)}"
-        raise InvalidInputError(f"X: must have {expected}, got dicts of {len(names)}: {', '.join(names)}")
+        raise InvalidInputError(f"X: must have {expected}, got dicts of {len(names)}: {', '.join(names)}.")
     return names
 
 
 def _values_by_name(row: Mapping[Any, Any], names: Names) -> list[Any]:
     unknown = [name for name in row if str(name) not in names]
     if unknown:
-        raise InvalidInputError(f"x: must have variables among {', '.join(names)}, got {', '.join(map(repr, unknown))}")
+        raise InvalidInputError(f"x: must have names among {', '.join(names)}, got {', '.join(map(repr, unknown))}.")
     for name, value in row.items():
         if isinstance(value, str | bytes):
-            raise InvalidTypeError(f"x: variable {name!r} must be a number, got {value!r}")
+            raise InvalidTypeError(f"x: variable {name!r} must be a number, got {value!r}.")
     values = {str(name): value for name, value in row.items()}
     return [values.get(name) for name in names]  # None marks a missing variable
 
@@ -155,19 +155,19 @@ def _read_dataframe(X: Any, width: int | None, names: Names | None) -> tuple[Vec
         is_series = isinstance(frame, nw.Series)
         series = [frame.alias(str(frame.name or "value"))] if is_series else list(frame.iter_columns())
     except (TypeError, ValueError, nw.exceptions.NarwhalsError) as error:
-        raise InvalidTypeError(f"X: must be numbers or an eager dataframe, got {type(X).__name__}: {error}") from None
+        raise InvalidTypeError(f"X: must be numbers or an eager dataframe, got {type(X).__name__}: {error}.") from None
     columns = {str(column.name): column for column in series}
     dtypes = {name: column.dtype for name, column in columns.items()}
     non_numeric = [name for name, dtype in dtypes.items() if not dtype.is_numeric() and dtype != nw.Boolean]
     if non_numeric:
         text = ", ".join(f"{name!r} of {dtypes[name]}" for name in non_numeric)
         pronoun = "it" if len(non_numeric) == 1 else "them"
-        raise InvalidTypeError(f"X: columns must hold numbers, got {text}. Leave {pronoun} out or convert {pronoun}")
+        raise InvalidTypeError(f"X: columns must hold numbers, got {text}. Leave {pronoun} out or convert {pronoun}.")
     if len(columns) < max(len(series), 1) or (width is not None and len(columns) != width):
         expected = "distinct columns" if width is None or len(columns) < len(series) else f"{width} columns"
-        raise InvalidInputError(f"X: must be a dataframe of {expected}, got {len(series)}: {', '.join(columns)}")
+        raise InvalidInputError(f"X: must be a dataframe of {expected}, got {len(series)}: {', '.join(columns)}.")
     if names is not None and set(names) != set(columns):
-        raise InvalidInputError(f"X: must have the columns {', '.join(names)}, got {', '.join(columns)}")
+        raise InvalidInputError(f"X: must have the columns {', '.join(names)}, got {', '.join(columns)}.")
     order = names or tuple(columns)
     values = [columns[name].cast(nw.Float64).to_numpy() for name in order]
     return np.ascontiguousarray(np.column_stack(values), dtype=np.float64), order

@@ -24,10 +24,7 @@ new_object = object.__new__
 
 
 class Step:
-    """The result for one point.
-
-    A step unpacks as a tuple, in the order of `to_dict`. What ordinary points have in common are attributes of the
-    class, so that one is created in 60 ns; a named tuple takes 240.
+    """The result for one point, which unpacks as a tuple in the order of `to_dict`.
 
     Attributes
     ----------
@@ -40,7 +37,7 @@ class Step:
     rejected : bool
         Whether the threshold rejected the point.
     invalid : bool
-        Whether the point could not be used and was skipped.
+        Whether the point is invalid: counted and not used.
     alarms : tuple of Alarm
         The alarms that the point raised.
 
@@ -54,6 +51,7 @@ class Step:
 
     __slots__ = ("score",)
 
+    # Constant fields are class attributes: creating a Step takes 60 ns, a named tuple 240.
     score: float
     rejected: bool = False
     p_value: float = nan
@@ -248,7 +246,7 @@ class Trace:
 
     def _recorded_estimate(self, name: str) -> Vector:
         if name not in self.recorded:
-            raise AttributeError(f"{name}: not recorded. Call process(X, record={name!r})")
+            raise AttributeError(f"{name}: not recorded. Call process(X, record={name!r}).")
         return self.recorded[name]
 
 

@@ -58,13 +58,13 @@ def unpack_container(data: BytesLike) -> tuple[dict[str, Any], memoryview]:
     """Return header and body of a container; raise CheckpointError if it is damaged."""
     view = memoryview(data)
     if len(view) < PREFIX_STRUCT.size or view[:8] != MAGIC:
-        raise CheckpointError("not a limpet checkpoint: the data do not start with the bytes 'LIMPET'")
+        raise CheckpointError("data: must start with the bytes of a limpet file, got a file of another kind.")
     _, version, length = PREFIX_STRUCT.unpack_from(view)
     if version != VERSION:
-        raise CheckpointError(f"the checkpoint has format {version}; this version of limpet reads format {VERSION}")
+        raise CheckpointError(f"data: must have format {VERSION}, got {version}. Use the version that wrote it.")
     content, end = view[: -CHECKSUM_STRUCT.size], PREFIX_STRUCT.size + length
     if len(content) < end or CHECKSUM_STRUCT.unpack(view[-CHECKSUM_STRUCT.size :])[0] != zlib.crc32(content):
-        raise CheckpointError("the checkpoint is truncated or corrupted: its checksum does not match")
+        raise CheckpointError("data: must match its checksum, got a truncated or corrupted file.")
     header: dict[str, Any] = json.loads(bytes(content[PREFIX_STRUCT.size : end]))
     return header, content[end:]
 
@@ -74,7 +74,7 @@ def read_header(data: BytesLike) -> tuple[dict[str, Any], memoryview]:
     header, body = unpack_container(data)
     missing = [name for name in ("learner", "settings", "width", "names") if name not in header]
     if missing:
-        raise CheckpointError(f"the checkpoint's header lacks {', '.join(missing)}")
+        raise CheckpointError(f"data: must have {', '.join(missing)} in its header, got none.")
     return header, body
 
 
@@ -87,9 +87,9 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
     """Return header and state from bytes."""
     header, body = read_header(data)
     if "fleet" in header:
-        raise CheckpointError("the data are a fleet, not a learner. limpet.load and limpet.from_bytes read both")
+        raise CheckpointError("data: must be a learner, got a fleet. limpet.load and limpet.from_bytes read both.")
     if len(body) % 8:
-        raise CheckpointError("the checkpoint is corrupted: the length of its state is no multiple of 8 bytes")
+        raise CheckpointError(f"data: must have a state of a multiple of 8 bytes, got {len(body)}.")
     return header, np.frombuffer(body, "<f8").astype(np.float64)
 
 
@@ -97,9 +97,9 @@ def atomic_write(path: str | os.PathLike[str], pieces: Iterable[BytesLike]) -> N
     """Write a file atomically: after a crash it is complete or absent."""
     target = Path(path)
     if target.is_dir():
-        raise InvalidInputError(f"path: must be a file, got the folder {target}")
+        raise InvalidInputError(f"path: must be a file, got the folder {target}.")
     if not target.parent.is_dir():
-        raise InvalidInputError(f"path: the folder {target.parent} does not exist")
+        raise InvalidInputError(f"path: must be in an existing folder, got {target}.")
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
     file_descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -188,7 +188,7 @@ class Serializable:
         """Refuse to assign a parameter: the state is laid out for the parameters given to `__init__`."""
         if name in self._init_params and name not in self.settable_params and hasattr(self, name):
             raise InvalidInputError(
-                f"{name}: cannot change after a {type(self).__name__} is made. Make a new one, or use with_params"
+                f"{name}: cannot change after a {type(self).__name__} is made. Make a new one, or use with_params."
             )
         super().__setattr__(name, value)
 
@@ -236,7 +236,7 @@ class Serializable:
         fixed = [name for name in settings if settings[name] != current[name] and name not in self.mutable_params]
         if fixed:
             mutable = ", ".join(self.mutable_params)
-            raise InvalidInputError(f"{fixed[0]}: cannot change without losing the state. Only {mutable} can")
+            raise InvalidInputError(f"{fixed[0]}: cannot change without losing the state. Only {mutable} can.")
         if self._engine is not None:
             other._restore({"width": self._engine.width, "names": self._names, **self._extra_header()}, self.state)
         return other
@@ -259,7 +259,7 @@ class Serializable:
         names = tuple(header["names"]) if header["names"] else None
         engine = self._rebuild_engine(header)
         if len(engine.buffer.state) != len(state):
-            raise CheckpointError(f"state: must have {len(engine.buffer.state)} numbers, got {len(state)}")
+            raise CheckpointError(f"state: must have {len(engine.buffer.state)} numbers, got {len(state)}.")
         engine.buffer.state[:] = state
         self._set_engine(engine)
         self._names = engine.names = names

@@ -54,7 +54,7 @@ class SRA(StochasticApproximation):
     seed : int
         Seed of the initialization.
     on_invalid : {"skip", "raise"}
-        Whether points that cannot be used are counted and skipped, or raise an error.
+        Whether invalid points are counted and not used, or raise an error.
 
     References
     ----------
@@ -112,14 +112,14 @@ class SRA(StochasticApproximation):
         if gamma is None and rho is None and half_life is None and beta is None and M is None:
             raise InvalidInputError(
                 "gamma or rho: at least one is required, got neither. "
-                "For a learner with nothing to set, use limpet.Detector()"
+                "For a learner with nothing to set, use limpet.Detector()."
             )
         for name in ("n_components", "rho", "beta", "M", "half_life", "covariance", "reject_rate"):
             check_param(name, getattr(self, name), self.constraints[name])
         if model is not None and (n_components != 1 or covariance != "full" or penalty is not None):
-            raise InvalidInputError("model: replaces n_components, covariance and penalty. Give one or the other")
+            raise InvalidInputError("model: replaces n_components, covariance and penalty. Give one or the other.")
         if gamma is None and norm != "whitened":
-            raise InvalidInputError(f"gamma: required with norm={norm!r}, whose units are those of the data, got None")
+            raise InvalidInputError(f"gamma: required with norm={norm!r}, whose units are those of the data, got None.")
         if model is None:
             check_param("norm", norm, Options(*NORMS))
             model = GaussianMixture(n_components, penalty, covariance=covariance)
@@ -147,12 +147,12 @@ class SRA(StochasticApproximation):
         }
         given = [name for name, is_given in methods.items() if is_given]
         if len(given) > 1:
-            raise InvalidInputError(f"{given[0]}: sets the step size, and so does {given[1]}. Give one of them")
+            raise InvalidInputError(f"{given[0]}: sets the step size, and so does {given[1]}. Give one of them.")
         if self.half_life is not None:
             return Constant.from_half_life(self.half_life)
         if methods["beta and M"]:
             if self.beta is None or self.M is None or gamma is None:
-                raise InvalidInputError("beta: Corollary 1 gives ρ from gamma, beta and M. Give all three")
+                raise InvalidInputError("beta: Corollary 1 gives ρ from gamma, beta and M. Give all three.")
             from limpet.tradeoff import step_size  # slow to import, and needed only here
 
             return Constant(float(step_size(gamma, self.beta, self.M)))

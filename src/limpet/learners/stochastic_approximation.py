@@ -38,7 +38,7 @@ class StochasticApproximation(Learner):
     seed : int
         Seed of the initialization.
     on_invalid : {"skip", "raise"}
-        Whether invalid points are counted and skipped, or raise an error.
+        Whether invalid points are counted and not used, or raise an error.
 
     Examples
     --------
@@ -76,16 +76,16 @@ class StochasticApproximation(Learner):
         on_invalid: str = "skip",
     ) -> None:
         if model is not None and not isinstance(model, Model):
-            raise InvalidInputError(f"model: must be one of limpet.models or a subclass of Model, got {model!r}")
+            raise InvalidInputError(f"model: must be one of limpet.models or a subclass of Model, got {model!r}.")
         if step_size is not None and not isinstance(step_size, StepSize):
-            raise InvalidInputError(f"step_size: must be one of limpet.core, got {step_size!r}")
+            raise InvalidInputError(f"step_size: must be one of limpet.core, got {step_size!r}.")
         if gamma is not None:
             _check_gamma(gamma)
         self.step_size = Constant(0.01) if step_size is None else step_size
         self.gamma, self.norm, self.warmup, self.patience = gamma, norm, warmup, patience
         super().__init__(GaussianMixture() if model is None else model, n_init, seed, on_invalid)
         if patience and not warmup:
-            raise InvalidInputError("warmup: must be at least 1 with patience, which lifts the threshold for as long")
+            raise InvalidInputError("warmup: must be at least 1 with patience, which lifts the threshold for as long.")
 
     def _make_engine(self, width: int) -> Engine:
         settings = (self.norm, self.n_init, self.warmup, self.patience, self.seed)
@@ -98,4 +98,4 @@ class StochasticApproximation(Learner):
 def _check_gamma(gamma: float) -> None:
     check_param("gamma", gamma, Interval(float, 0, math.inf, closed="right"))
     if gamma != math.inf and not 0.0 < gamma * gamma < math.inf:
-        raise InvalidInputError(f"gamma: must have a finite square above 0, got {gamma!r}. Use norm='whitened'")
+        raise InvalidInputError(f"gamma: must have a finite square above 0, got {gamma!r}. Use norm='whitened'.")

@@ -18,14 +18,14 @@ def check_floats(name: str, value: npt.ArrayLike) -> FloatArray:
     try:
         return np.asarray(value, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name}: expected an array of numbers, got {type(value).__name__}") from error
+        raise InvalidInputError(f"{name}: must be an array of numbers, got {type(value).__name__}.") from error
 
 
 def check_scores(scores: npt.ArrayLike) -> FloatArray:
     """Read one score per row."""
     array = check_floats("scores", scores)
     if array.ndim != 1 or len(array) == 0:
-        raise InvalidInputError(f"scores: expected shape (T,) with T >= 1, got {array.shape}")
+        raise InvalidInputError(f"scores: must have shape (T,) with T >= 1, got {array.shape}.")
     return array
 
 
@@ -34,7 +34,7 @@ def check_change_points(change_points: Indices) -> npt.NDArray[np.int64]:
     try:
         rows = np.atleast_1d(np.asarray(change_points))
     except ValueError as error:  # nested lists of unequal length
-        raise InvalidInputError(f"change_points: expected a row or rows, got {change_points!r}") from error
+        raise InvalidInputError(f"change_points: must be a row or rows, got {change_points!r}.") from error
     if rows.ndim != 1 or len(rows) == 0 or rows.dtype.kind not in "iu":
-        raise InvalidInputError(f"change_points: expected a row or at least one row, got {change_points!r}")
+        raise InvalidInputError(f"change_points: must be a row or rows, got {change_points!r}.")
     return np.sort(rows).astype(np.int64)

@@ -130,7 +130,7 @@ def _split_by_label(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Float
     """Return the scores of the anomalies and of the rest, with NaN as the lowest."""
     score, label = check_scores(scores), np.asarray(labels)
     if label.shape != score.shape or not np.isin(label, (0, 1)).all():
-        raise InvalidInputError(f"labels: expected a 0 or 1 for each of the {len(score)} rows, got shape {label.shape}")
+        raise InvalidInputError(f"labels: must be 0 or 1 for each of the {len(score)} rows, got shape {label.shape}.")
     ranked = np.where(np.isnan(score), -np.inf, score)
     return ranked[label == 1], ranked[label == 0]
 
@@ -247,9 +247,9 @@ def _select_alarmable_rows(
         first = 0 if start is None else operator.index(start)
         last = len(score) if stop is None else operator.index(stop)
     except TypeError as error:
-        raise InvalidInputError(f"start, stop: expected integers, got {start!r}, {stop!r}") from error
+        raise InvalidInputError(f"start, stop: must be integers, got {start!r}, {stop!r}.") from error
     if not 0 <= first < last <= len(score):
-        raise InvalidInputError(f"start, stop: expected 0 <= start < stop <= {len(score)}, got {start!r}, {stop!r}")
+        raise InvalidInputError(f"start, stop: must be 0 <= start < stop <= {len(score)}, got {start!r}, {stop!r}.")
     gain = _benefit_by_row(first, last, tuple(check_change_points(change_points).tolist()), _check_tolerance(tolerance))
     score = score[first:last]
     can_alarm = ~np.isnan(score)
@@ -260,9 +260,9 @@ def _check_tolerance(tolerance: float) -> float:
     try:
         number = float(tolerance)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"tolerance: expected a positive number of rows, got {tolerance!r}") from error
+        raise InvalidInputError(f"tolerance: must be a positive number of rows, got {tolerance!r}.") from error
     if not 0 < number < math.inf:
-        raise InvalidInputError(f"tolerance: expected a positive finite number of rows, got {tolerance!r}")
+        raise InvalidInputError(f"tolerance: must be a positive finite number of rows, got {tolerance!r}.")
     return number
 
 

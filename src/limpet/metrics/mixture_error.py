@@ -12,6 +12,7 @@ from limpet.exceptions import InvalidInputError
 from limpet.metrics._validation import FloatArray, check_floats
 
 MAX_COMPONENTS = 16  # the search visits 2**K subsets in plain Python: a fraction of a second at 16
+PAPER_TAU = 1000  # errors before and after the change are counted from this row on
 
 
 def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -37,10 +38,10 @@ def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDA
     """
     estimated, true = _check_paired_means(means, true_means)
     if estimated.shape[1] > MAX_COMPONENTS:
-        raise InvalidInputError(f"means: expected at most {MAX_COMPONENTS} components, got {estimated.shape[1]}")
+        raise InvalidInputError(f"means: must have at most {MAX_COMPONENTS} components, got {estimated.shape[1]}.")
     usable = np.isfinite(estimated).all(axis=(1, 2)) & np.isfinite(true).all(axis=(1, 2))
     if not usable.any():
-        raise InvalidInputError("means: expected at least one row that is finite in both arrays, got none")
+        raise InvalidInputError("means: must have at least one row that is finite in both arrays, got none.")
     estimated, true = estimated[usable], true[usable]
     with np.errstate(over="ignore"):  # a diverged estimate costs inf
         components = (estimated[:, j, None] for j in range(estimated.shape[1]))
@@ -52,9 +53,9 @@ def _check_paired_means(means: npt.ArrayLike, true_means: npt.ArrayLike) -> tupl
     estimated, true = check_floats("means", means), check_floats("true_means", true_means)
     for name, array in (("means", estimated), ("true_means", true)):
         if array.ndim != 3 or 0 in array.shape:
-            raise InvalidInputError(f"{name}: expected a non-empty array of shape (T, K, d), got {array.shape}")
+            raise InvalidInputError(f"{name}: must be a non-empty array of shape (T, K, d), got {array.shape}.")
     if estimated.shape != true.shape:
-        raise InvalidInputError(f"means: expected the shape of true_means, {true.shape}, got {estimated.shape}")
+        raise InvalidInputError(f"means: must have the shape of true_means, {true.shape}, got {estimated.shape}.")
     return estimated, true
 
 
@@ -81,7 +82,7 @@ class SegmentMSE(NamedTuple):
 
 
 def segment_mse(
-    means: npt.ArrayLike, true_means: npt.ArrayLike, change_point: int, tau: int = 1000, tau_start: int = 500
+    means: npt.ArrayLike, true_means: npt.ArrayLike, change_point: int, tau: int = PAPER_TAU, tau_start: int = 500
 ) -> SegmentMSE:
     """Return the paper's four mean squared errors of the means.
 
@@ -122,13 +123,13 @@ def segment_mse(
     SegmentMSE(S_eval=0.5, S_bc=0.5, S_ac=0.5, S_tot=0.5)
     """
     estimated, true = _check_paired_means(means, true_means)
-    message = "change_point, tau, tau_start: expected integers"
-    change, transient, evaluated = _check_integers(message, change_point, tau, tau_start)
+    names = "change_point, tau, tau_start"
+    change, transient, evaluated = _check_integers(f"{names}: must be integers", change_point, tau, tau_start)
     n_rows = len(true)
     if not 1 <= evaluated < transient < change < n_rows - 1:
         raise InvalidInputError(
-            f"expected 1 <= tau_start < tau < change_point < {n_rows - 1} for {n_rows} rows, "
-            f"got tau_start={evaluated}, tau={transient}, change_point={change}"
+            f"{names}: must be 1 <= tau_start < tau < change_point < {n_rows - 1} for {n_rows} rows, "
+            f"got tau_start={evaluated}, tau={transient}, change_point={change}."
         )
     evaluation = slice(evaluated - 1, transient - 1)
     finite = np.isfinite(estimated[evaluation]) & np.isfinite(true[evaluation])
@@ -141,11 +142,11 @@ def segment_mse(
         return SegmentMSE(*(float(errors[span].mean()) for span in spans))
 
 
-def _check_integers(expected: str, *values: int) -> list[int]:
+def _check_integers(constraint: str, *values: int) -> list[int]:
     try:
         return [operator.index(value) for value in values]
     except TypeError as error:
-        raise InvalidInputError(f"{expected}, got {', '.join(map(repr, values))}") from error
+        raise InvalidInputError(f"{constraint}, got {', '.join(map(repr, values))}.") from error
 
 
 class MeanShift(NamedTuple):
@@ -188,18 +189,18 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
     513
     """
     estimates, _ = _check_paired_means(means, means)
-    (width,) = _check_integers("window: expected an integer", window)
+    (width,) = _check_integers("window: must be an integer", window)
     if width < 1:
-        raise InvalidInputError(f"window: expected at least one row, got {window!r}")
+        raise InvalidInputError(f"window: must be at least one row, got {window!r}.")
     finite = np.asarray(np.isfinite(estimates).all(axis=(1, 2)))
     first = int(finite.argmax()) if finite.any() else len(estimates)
     if not finite[first:].all():
         row = first + int(finite[first:].argmin())
-        raise InvalidInputError(f"means: expected numbers from row {first} on, got one that is not finite in row {row}")
+        raise InvalidInputError(f"means: must be finite from row {first} on, got one that is not in row {row}.")
     n_rows = len(estimates) - first
     if n_rows < 2 * width:
         required = f"{2 * width} rows, two windows, after the start"
-        raise InvalidInputError(f"means: expected at least {required}, got {n_rows}")
+        raise InvalidInputError(f"means: must have at least {required}, got {n_rows}.")
     values = estimates[first:].reshape(n_rows, -1)
     # Less the first row, the sums grow with the movement and not with the level: few digits are lost.
     sums = np.zeros((n_rows + 1, values.shape[1]))

@@ -72,7 +72,7 @@ def drop_probation(scores: npt.ArrayLike, n: int = 50) -> FloatArray:
     check_int("n", n, 0)
     values = check_scores(scores).copy()
     if n >= len(values):
-        raise InvalidInputError(f"n: expected fewer than the {len(values)} scores, got {n}")
+        raise InvalidInputError(f"n: must be less than {len(values)}, the number of scores, got {n}.")
     values[:n] = values[n]
     return values
 
@@ -145,9 +145,9 @@ def hit_curve(
 ) -> HitCurve:
     """Return false alarms, windows hit and NAB's sum for each threshold."""
     if not levels or not len(levels) == len(labels) == len(first_scored_rows):
-        constraint = "levels, labels, first_scored_rows: expected equally many, at least one"
+        constraint = "levels, labels, first_scored_rows: must be equally many, at least one"
         received = f"{len(levels)}, {len(labels)} and {len(first_scored_rows)}"
-        raise InvalidInputError(f"{constraint}, got {received}")
+        raise InvalidInputError(f"{constraint}, got {received}.")
     level, window, utility = _concatenate_series(levels, labels, first_scored_rows)
     n_rows, n_windows = len(level), int(window.max(initial=-1)) + 1
     flagged = np.argsort(-level, kind="stable")[: n_rows - int(np.isnan(level).sum())]  # NaN comes last
@@ -182,9 +182,9 @@ def _concatenate_series(
     for index, (series_levels, marks, first) in enumerate(zip(levels, labels, first_scored_rows, strict=True)):
         level, marked = check_scores(series_levels), np.asarray(marks)
         if marked.shape != level.shape:
-            raise InvalidInputError(f"labels[{index}]: expected shape {level.shape}, got {marked.shape}")
+            raise InvalidInputError(f"labels[{index}]: must have shape {level.shape}, got {marked.shape}.")
         if not 0 <= first < len(level):
-            raise InvalidInputError(f"first_scored_rows[{index}]: expected a row in 0..{len(level) - 1}, got {first}")
+            raise InvalidInputError(f"first_scored_rows[{index}]: must be a row in 0..{len(level) - 1}, got {first}.")
         window, utility = np.full(len(level), -1), np.full(len(level), -FALSE_ALARM_WEIGHT)
         for a, b in find_windows(marked):
             inside, behind = np.arange(a, b + 1), np.arange(b + 1, len(level))

@@ -56,7 +56,7 @@ class Model(ABC):
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
         """Return the expected target of each row of features (n, p)."""
-        raise AttributeError(f"{type(self).__name__} does not predict; regressions do")
+        raise AttributeError(f"{type(self).__name__} does not predict; regressions do.")
 
     def gamma_for_rate(self, rate: float, width: int) -> float:
         """Return the γ of the whitened norm that a clean point exceeds at a rate."""

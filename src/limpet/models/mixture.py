@@ -40,7 +40,7 @@ class Mixture(Model):
         check_int("n_components", self.n_components, 1)
         check_positive("smoothing", self.smoothing, allow_zero=True)
         if self.penalty is not None and not isinstance(self.penalty, ConjugatePrior):
-            raise InvalidInputError(f"penalty: must be a ConjugatePrior, got {self.penalty!r}")
+            raise InvalidInputError(f"penalty: must be a ConjugatePrior, got {self.penalty!r}.")
 
     @property
     def min_init_points(self) -> int:  # type: ignore[override]
@@ -138,7 +138,7 @@ class GaussianMixture(Mixture):
         super().__post_init__()
         if self.covariance not in COMPONENT_BY_COVARIANCE:
             raise InvalidInputError(
-                f"covariance: must be one of {', '.join(COMPONENT_BY_COVARIANCE)}, got {self.covariance!r}"
+                f"covariance: must be one of {', '.join(COMPONENT_BY_COVARIANCE)}, got {self.covariance!r}."
             )
 
     def kernels(self, width: int) -> MixtureKernels:
@@ -212,7 +212,7 @@ class PoissonMixture(Mixture):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.penalty is not None and self.penalty.mean > 0.0 and self.penalty.center is None:
-            raise InvalidInputError("penalty: needs a center for the rates: ConjugatePrior(mean=…, center=…)")
+            raise InvalidInputError("penalty: needs a center for the rates: ConjugatePrior(mean=…, center=…).")
 
     def kernels(self, width: int) -> MixtureKernels:
         """Return the compiled functions for this K and d."""

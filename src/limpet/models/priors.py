@@ -52,7 +52,7 @@ class ConjugatePrior:
         for value in () if self.scale is None else np.atleast_1d(check_floats("penalty.scale", self.scale)):
             check_positive("penalty.scale", value)
         if self.center is not None and not np.isfinite(check_floats("penalty.center", self.center)).all():
-            raise InvalidInputError(f"penalty.center: must be finite, got {self.center!r}")
+            raise InvalidInputError(f"penalty.center: must be finite, got {self.center!r}.")
 
     def to_vector(self, d: int) -> Vector:
         """Return [weight, mean, covariance, center (d), scale (d)], NaN for defaults."""
@@ -63,7 +63,7 @@ class ConjugatePrior:
 def _broadcast_to_variables(value: float | Sequence[float] | None, d: int) -> Vector:
     array = np.atleast_1d(np.asarray(np.nan if value is None else value, dtype=float))
     if array.shape not in ((1,), (d,)):
-        raise InvalidInputError(f"penalty: center and scale must be one number or {d}, got shape {array.shape}")
+        raise InvalidInputError(f"penalty: center and scale must be one number or {d}, got shape {array.shape}.")
     return np.broadcast_to(array, (d,))
 
 

@@ -64,13 +64,6 @@ def load_matplotlib() -> threading.Thread:
     return thread
 
 
-def new_page(height: float) -> Any:
-    """Return an empty figure as wide as a page, with padding around its panels."""
-    figure = new_figure(PAGE_WIDTH_IN, height)
-    figure.get_layout_engine().set(w_pad=0.07, h_pad=0.07)
-    return figure
-
-
 def new_stack(height: float, narrow: bool) -> Any:
     """Return an empty figure for `render_stack`, as wide as a page or a narrow page."""
     figure = new_figure(NARROW_WIDTH_IN if narrow else PAGE_WIDTH_IN, height)
@@ -131,13 +124,6 @@ def style_small_panel(axes: Any, title: str = "") -> None:
     axes.yaxis.label.set_size(TEXT_PT)
     if title:
         axes.set_title(title, loc="left", fontsize=TITLE_PT)
-
-
-def set_row_axis(axes: Any, n_rows: int, ticks: int = 6) -> None:
-    """Configure the lower axis for rows."""
-    axes.set_xlim(0, n_rows)
-    axes.locator_params(axis="x", nbins=ticks)
-    axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
 def add_legend_above(figure: Any, panels: Iterable[Any]) -> Any:

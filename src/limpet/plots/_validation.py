@@ -21,28 +21,11 @@ def as_column(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> Fl
         column = column[:, 0]
     if column.ndim != 1 or not len(column) or n_rows not in (None, len(column)):
         rows = "each row" if n_rows is None else f"each of the {n_rows} rows"
-        raise InvalidInputError(f"{name}: must have one number for {rows}, got shape {column.shape}")
+        raise InvalidInputError(f"{name}: must have one number for {rows}, got shape {column.shape}.")
     return column
-
-
-def as_columns(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> FloatArray:
-    """Return numbers per row, (T, K), from an array (T,), (T, K) or (T, K, 1).
-
-    >>> as_columns("means", [1.0, 2.0]).shape
-    (2, 1)
-    """
-    columns = check_floats(name, values)
-    if columns.ndim == 1:
-        columns = columns[:, None]
-    elif columns.ndim == 3 and columns.shape[2] == 1:
-        columns = columns[:, :, 0]
-    if columns.ndim != 2 or 0 in columns.shape or n_rows not in (None, len(columns)):
-        rows = "each row" if n_rows is None else f"each of the {n_rows} rows"
-        raise InvalidInputError(f"{name}: must have one or more numbers for {rows}, got shape {columns.shape}")
-    return columns
 
 
 def check_not_empty(name: str, items: Sized) -> None:
     """Raise if a list is empty."""
     if not len(items):
-        raise InvalidInputError(f"{name}: must have at least one item, got none")
+        raise InvalidInputError(f"{name}: must have at least one item, got none.")

@@ -78,7 +78,7 @@ def draw_overview(
         Whether the picture is for a narrow page.
     """
     if not len(summary):
-        raise InvalidInputError("summary: must have at least one row, got none. Add rows before drawing")
+        raise InvalidInputError("summary: must have at least one row, got none. Add rows before drawing.")
     axis, variables = make_row_axis(summary), select_variables(summary, alarms)
     is_multivariate = len(variables) > 1
     score_names = ["score", "change score"][: (2 if summary.is_auto else 1) * scores]
@@ -190,11 +190,11 @@ def _draw_variable(
     draw_changes(axes, matching, limits=axis.limits, labelled=True, to_position=axis, min_gap=min_gap)
     draw_changes(axes, others, limits=axis.limits, labelled=False, to_position=axis, faint=True)
     anomalies = [alarm for alarm in matching if alarm.kind == "anomaly" and 0 <= alarm.row < summary.n_rows]
-    heights = np.array([_height_of(alarm, summary, variable) for alarm in anomalies])
+    heights = np.array([_get_height(alarm, summary, variable) for alarm in anomalies])
     draw_anomalies(axes, axis([alarm.row for alarm in anomalies]), heights, limits)
 
 
-def _height_of(alarm: Alarm, summary: MinMaxSummary, variable: int) -> float:
+def _get_height(alarm: Alarm, summary: MinMaxSummary, variable: int) -> float:
     """Return the value of an anomaly: the most extreme one in its bucket."""
     bucket = alarm.row // summary.width
     if alarm.direction == "down":

@@ -29,8 +29,8 @@ from limpet.plots._validation import as_column
 ESTIMATE_STYLE: Style = {"color": BLUE, "linewidth": 2.2}
 BASELINE_STYLE: Style = {"color": ORANGE, "linewidth": 1.3}
 Baseline = tuple[str, FloatArray]  # name and means
-WIDE_IN, NARROW_IN = (10.0, 7.6), (4.4, 10.4)  # the narrow one is for phones, with text of the same size
-DPI_BY_SIZE = {WIDE_IN: 160, NARROW_IN: 190}
+WIDE_SIZE_IN, NARROW_SIZE_IN = (10.0, 7.6), (4.4, 10.4)  # the narrow one is for phones, with text of the same size
+DPI_BY_SIZE = {WIDE_SIZE_IN: 160, NARROW_SIZE_IN: 190}
 
 
 def draw_stream(
@@ -71,10 +71,10 @@ def draw_stream(
     """
     values = as_column("y", y, len(trace))
     if file_format not in ("png", "svg"):
-        raise InvalidInputError(f"file_format: must be png or svg, got {file_format!r}")
+        raise InvalidInputError(f"file_format: must be png or svg, got {file_format!r}.")
     if not 0 <= around < len(values):
-        raise InvalidInputError(f"around: must be a row of the stream, from 0 to {len(values) - 1}, got {around!r}")
-    size = NARROW_IN if narrow else WIDE_IN
+        raise InvalidInputError(f"around: must be a row of the stream, from 0 to {len(values) - 1}, got {around!r}.")
+    size = NARROW_SIZE_IN if narrow else WIDE_SIZE_IN
     figure = new_figure(*size)
     panels: dict[str, Any] = figure.subplot_mosaic("a;n;s" if narrow else "aa;ns")
     whole, near, score = panels["a"], panels["n"], panels["s"]

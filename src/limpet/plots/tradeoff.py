@@ -49,7 +49,7 @@ def draw_tradeoff(gammas: ArrayLike, constants: Constants, path: str | Path) -> 
     """
     thresholds = np.unique(check_gamma(gammas, require_finite=True))
     if thresholds.size < 2:
-        raise InvalidInputError(f"gammas: must have at least two different thresholds, got {gammas!r}")
+        raise InvalidInputError(f"gammas: must have at least two different thresholds, got {gammas!r}.")
     best = optimum(constants)
     figure = new_figure(7.5, 8.0)
     above, below = figure.subplots(2, 1, sharex=True)

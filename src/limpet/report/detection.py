@@ -21,7 +21,7 @@ from limpet.learners.input import LabelledArray
 from limpet.plots.alarm_map import MAX_STRIPS, Strip, draw_alarm_map
 from limpet.plots.overview import MAX_PANELS, draw_overview
 from limpet.report.html import DefinitionList, KeyFigures, Part, Picture, Section, Table, write_report
-from limpet.streams.batch import Integers, RejectLog, composite_keys
+from limpet.streams.batch import InputErrorLog, Integers, composite_keys
 from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.monitor_plan import MonitorPlan
@@ -30,16 +30,16 @@ from limpet.streams.sources.base import BaseSource
 from limpet.streams.timestamps import ISO_FORMAT, ZONED_ISO_FORMAT, format_times
 
 MAX_PICTURES = 24  # of single streams
-MAX_DETAILED = 4  # streams whose pictures have scores, and a version for narrow pages
+MAX_DETAILED_STREAMS = 4  # streams whose pictures have scores, and a version for narrow pages
 MAX_TABLE_ALARMS = 200
 MAX_TABLE_STREAMS = 1000
 MAX_FIXED_ROWS = 15  # a longer table gets a scrollbar
 
-MARKS = (
-    ("change", "A line, shaded from the estimated onset to the alarm: the stream has changed permanently."),
+LEGEND_ENTRIES = (
+    ("change", "A line, shaded from the estimated onset to the alarm: the distribution differs from the onset on."),
     ("anomaly", "A circle: an unusual point, or the first of several. The stream continues as before."),
     ("rejected", "A cross: a point too far away to be learned. A triangle is a point outside the panel."),
-    ("estimate", "The center of the stream as it was known at that time; outliers do not move it."),
+    ("estimate", "The estimated mean at that time; outliers do not move it."),
     ("score", "How surprising a point was: −log of its probability density."),
     ("change score", "How far the latest points deviate from the long-term behavior of the stream."),
 )
@@ -81,7 +81,7 @@ class DetectionReport:
     n_invalid: int = 0
     n_records: int | None = None  # malformed ones included
     n_skipped: int = 0  # late and duplicate points
-    malformed: RejectLog = field(default_factory=RejectLog)
+    malformed: InputErrorLog = field(default_factory=InputErrorLog)
     far: float | None = None  # None for a learner without alarms
     joint: bool = True  # whether the columns are variables of one stream, instead of one stream each
     settings: str = ""  # for the footer, like the command
@@ -118,9 +118,9 @@ def write_detection(path: str | Path, report: DetectionReport) -> None:
     sections.append(Section("Columns", [_list_columns(report)]))
     if report.malformed.total:
         of_all = "" if report.n_records is None else f" of {report.n_records:,}"
-        text = f"{plural(report.malformed.total, 'record')}{of_all} could not be parsed and were skipped."
+        text = f"{plural(report.malformed.total, 'record')}{of_all} could not be parsed and were not read."
         sections.append(Section("Malformed records", [text, *_make_malformed_tables(report.malformed)]))
-    sections.append(Section("Legend", [DefinitionList(MARKS)]))
+    sections.append(Section("Legend", [DefinitionList(LEGEND_ENTRIES)]))
     footer = " · ".join(part for part in (f"limpet {__version__}", report.settings, report.command) if part)
     write_report(path, report.title, _make_headline(report), sections, footer)
 
@@ -132,7 +132,7 @@ def _draw_pictures(streams: Sequence[StreamReport], report: DetectionReport) -> 
     has_streams, chosen = report.total_streams > 1, alarming[:MAX_PICTURES]
     single: list[Part] = []
     for index, strip in enumerate(chosen):
-        single.append(_draw_stream(strip, has_streams, detailed=len(chosen) <= MAX_DETAILED, legend=index == 0))
+        single.append(_draw_stream(strip, has_streams, detailed=len(chosen) <= MAX_DETAILED_STREAMS, legend=index == 0))
         gc.collect(1)  # figures are reference cycles and would take 100 MB; one collection is fast
     if not has_streams:
         return single, []
@@ -181,7 +181,7 @@ def _make_headline(report: DetectionReport) -> str:
     if report.far is None:
         return f"{where}: {plural(report.n_rejected, 'point')} rejected."
     if not changes and not anomalies:
-        return f"Nothing to report: no change and no anomaly in {where}."
+        return f"No changes and no anomalies in {where}."
     return f"{plural(changes, 'change')} and {plural(anomalies, 'anomaly', 'anomalies')} in {where}."
 
 
@@ -271,7 +271,7 @@ def _list_columns(report: DetectionReport) -> DefinitionList:
     return DefinitionList([*pairs, *(("hint", hint) for hint in schema.hints)])
 
 
-def _make_malformed_tables(malformed: RejectLog) -> list[Table]:
+def _make_malformed_tables(malformed: InputErrorLog) -> list[Table]:
     tables = [Table(["reason", "records"], [[reason, f"{n:,}"] for reason, n in malformed.counts.most_common(30)])]
     first = [[f"{record.index:,}", record.reason, record.text] for record in malformed.first]
     if first:
@@ -346,7 +346,7 @@ def _format_share(part: int, whole: int) -> str:
 
 def list_streams(plan: MonitorPlan, alarms: Sequence[Alarm], late: str, source: BaseSource) -> list[StreamReport]:
     """Return the streams of a fleet, those with most alarms first; the first of them get a summary from the source."""
-    fleet = plan.model
+    fleet = plan.learner_or_fleet
     assert isinstance(fleet, Fleet)
     alarms_by_stream: dict[Any, list[Alarm]] = defaultdict(list)
     for alarm in alarms:

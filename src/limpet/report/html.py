@@ -101,7 +101,7 @@ def check_report(path: str | Path) -> None:
 
     >>> check_report("nowhere/report.html")
     Traceback (most recent call last):
-    limpet.exceptions.InvalidInputError: nowhere/report.html: cannot be written, its folder nowhere does not exist
+    limpet.exceptions.InvalidInputError: nowhere/report.html: cannot be written, its folder nowhere does not exist.
     """
     require_installed("a report", "plots", "jinja2", "matplotlib")
     require_writable(path)
@@ -111,7 +111,7 @@ def require_writable(path: str | Path) -> None:
     """Raise if a file cannot be written; for checks before long work."""
     target = Path(path)
     if not target.parent.is_dir():
-        raise InvalidInputError(f"{path}: cannot be written, its folder {target.parent} does not exist")
+        raise InvalidInputError(f"{path}: cannot be written, its folder {target.parent} does not exist.")
     existed = target.exists()
     try:
         with target.open("ab"):  # the only reliable check; an existing file is unchanged
@@ -123,7 +123,7 @@ def require_writable(path: str | Path) -> None:
 
 
 def _write_error(path: str | Path, error: OSError) -> InvalidInputError:
-    return InvalidInputError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}")
+    return InvalidInputError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}.")
 
 
 def _data_uri(png: bytes) -> str:

@@ -178,7 +178,7 @@ class GracefulServer(uvicorn.Server):
 def bind_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to an address; port 0 is any free port."""
     if not 0 <= port < 1 << 16:  # would be taken modulo 65536
-        raise InvalidInputError(f"port: expected 0 to 65535, got {port}.")
+        raise InvalidInputError(f"port: must be from 0 to 65535, got {port}.")
     try:
         family, sock_type, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, sock_type, protocol)
@@ -200,7 +200,7 @@ def serve(app: FastAPI, sock: socket.socket, on_ready: Callable[[], None]) -> No
     uvicorn_log = logging.getLogger("uvicorn")  # errors only: clients can cause warnings
     uvicorn_log.handlers[:], uvicorn_log.propagate = logging.getLogger("limpet").handlers, False
     uvicorn_log.setLevel(logging.ERROR)
-    server = GracefulServer(app, on_ready)
+    server, (host, port, *_) = GracefulServer(app, on_ready), sock.getsockname()
     server.run([sock])
     if not server.started:
-        raise InvalidInputError("the server failed to start; see the log.")
+        raise InvalidInputError(f"host, port: the server failed to start at {host}:{port}. See the log.")

@@ -18,7 +18,7 @@ from limpet.server.ingest.processor import GroupProcessor
 from limpet.server.ingest.stream_state import StreamInfo
 from limpet.server.ingest.writer import CHECKPOINT_INTERVAL_S, WriterThread
 from limpet.server.responses import ApiError
-from limpet.streams.checkpoint_store import model_config
+from limpet.streams.checkpoint_store import learner_config
 
 MAX_LISTENERS = 200
 MAX_PENDING_NOTICES = 100  # per listener
@@ -50,7 +50,7 @@ class MonitorConfig:
 
     def to_api(self) -> dict[str, Any]:
         """Return the configuration as the API has it."""
-        config = model_config(self.learner)
+        config = learner_config(self.learner)
         learner = {name: config[name] for name in config if name not in ("fleet", "max_keys")}
         limits = ("retain_points", "max_streams", "checkpoint_interval_s")
         return learner | {name: getattr(self, name) for name in limits}
@@ -148,7 +148,7 @@ class Monitor:
 
     def _warm_up(self) -> None:
         """Compile kernels, and exclude the objects that remain from garbage collection, which would delay requests."""
-        self.processor.models.warm_up()
+        self.processor.learners.warm_up()
         gc.collect()
         gc.freeze()
 

@@ -70,16 +70,16 @@ def install_error_handlers(app: FastAPI) -> None:
     async def on_validation_error(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            return error_response(ApiError("malformed_json", "body: not valid JSON"))
+            return error_response(ApiError("malformed_json", "body: must be valid JSON."))
         location = ".".join(str(part) for part in first["loc"] if part not in ("query", "path", "body", "header"))
         message = f"{location}: {first['msg']}" if location else str(first["msg"])
-        return error_response(ApiError("invalid", message[:300]))
+        return error_response(ApiError("invalid", f"{message[:300]}."))
 
     @app.exception_handler(HTTPException)
     async def on_http_error(_: Request, error: HTTPException) -> Response:
         known = {
-            404: ("not_found", "path: not found"),
-            405: ("method_not_allowed", "method: not allowed for this path"),
+            404: ("not_found", "path: not found."),
+            405: ("method_not_allowed", "method: not allowed for this path."),
             415: ("unsupported_media_type", error.detail),
         }
         code, message = known.get(error.status_code, ("bad_request", error.detail))

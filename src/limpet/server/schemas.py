@@ -14,7 +14,7 @@ Number = Annotated[float, Field(ge=-1e150, le=1e150)]
 
 
 class StrictModel(BaseModel):
-    """A model without further fields."""
+    """A schema without further fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -96,11 +96,11 @@ class StreamPage(BaseModel):
 
 
 class StreamDetails(StreamSummary):
-    """A stream with the state of its model."""
+    """A stream with the state of its learner."""
 
     estimate: dict[str, Any] | None
     summary: str | None
-    calibration: dict[str, float | None] | None
+    fitted_params: dict[str, float | None] | None
 
 
 class PointColumns(BaseModel):

@@ -107,7 +107,7 @@ class RequestGuard:
             message = "requests: rate limit of this address exceeded. Retry after a second."
             raise ApiError("too_many_requests", message, {"Retry-After": "1"})
         if self.config.token is None and not is_loopback(parse_host(headers.get("host", ""))):
-            raise ApiError("wrong_host", "Host: expected a name of this machine, because the server has no token.")
+            raise ApiError("wrong_host", "Host: must be a name of this machine, because the server has no token.")
         self._check_origin(method, headers)
         if self.config.token is not None and path not in PUBLIC_PATHS and not path.startswith("/static/"):
             self._check_token(address, headers)
@@ -123,7 +123,7 @@ class RequestGuard:
                 netloc = None
             is_cross_site |= netloc != headers.get("host")
         if is_cross_site:
-            raise ApiError("wrong_origin", "Origin: requests from other sites are not allowed")
+            raise ApiError("wrong_origin", "Origin: requests from other sites are not allowed.")
 
     def _check_token(self, address: str, headers: Headers) -> None:
         if (authorization := headers.get("authorization")) is not None:
@@ -131,7 +131,7 @@ class RequestGuard:
             if scheme.lower() != "bearer" or not self.config.is_token(token.strip()):
                 self.reject_token(address)
         elif not self.has_session(headers):
-            raise ApiError("unauthorized", "Authorization: a token is required")
+            raise ApiError("unauthorized", "Authorization: a token is required.")
 
     def has_session(self, headers: Headers) -> bool:
         """Return whether a request has a valid session cookie."""
@@ -142,7 +142,7 @@ class RequestGuard:
         """Raise for a wrong token; after many of them the address must wait."""
         if not self._guesses.take(address):
             raise ApiError("too_many_requests", "token: too many wrong tokens. Retry later.", {"Retry-After": "5"})
-        raise ApiError("unauthorized", "token: wrong token")
+        raise ApiError("unauthorized", "token: wrong token.")
 
 
 class SecurityMiddleware:
@@ -184,7 +184,7 @@ class SecurityMiddleware:
             log.exception("%s %r failed", scope["method"], path)
             if response_started:
                 raise
-            internal = ApiError("internal", "internal error; see the log of the server")
+            internal = ApiError("internal", "internal error; see the log of the server.")
             await error_response(internal)(scope, receive, send_with_headers)
 
     def _limit_body(self, path: str, headers: Headers, receive: Receive, errors: list[ApiError]) -> Receive:
@@ -210,7 +210,7 @@ class SecurityMiddleware:
 
 
 def _too_large(max_mb: float) -> ApiError:
-    return ApiError("too_large", f"body: expected at most {max_mb:g} MB", {"Connection": "close"})
+    return ApiError("too_large", f"body: must be at most {max_mb:g} MB.", {"Connection": "close"})
 
 
 def parse_host(header: str) -> str:

@@ -140,7 +140,7 @@ class PartitionState:
     def _drop_streams(self, keys: Sequence[Key]) -> None:
         keys = [key for key in keys if key in self.fleet]
         if keys:
-            self.clocks.forget(self.fleet.row_indices(keys))
+            self.clocks.clear(self.fleet.row_indices(keys))
         for key in keys:
             self.fleet.drop(key)
 

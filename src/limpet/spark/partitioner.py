@@ -11,7 +11,7 @@ from limpet.fleet._key_input import arrow_string_buffers, hash_strings
 
 HASH_VERSION = 1
 # The multipliers of splitmix64.
-SPLITMIX_MULTIPLIER_1, SPLITMIX_MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+SPLITMIX_FACTOR_1, SPLITMIX_FACTOR_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def partition_of(keys: Any, n_buckets: int) -> Integers:
@@ -50,6 +50,6 @@ def partition_of_list(keys: list[Key], n_buckets: int) -> Integers:
 
 def _mix_bits(numbers: Any) -> Any:
     """Mix 64-bit integers (splitmix64): each bit depends on all bits."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * SPLITMIX_MULTIPLIER_1
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * SPLITMIX_MULTIPLIER_2
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * SPLITMIX_FACTOR_1
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * SPLITMIX_FACTOR_2
     return numbers ^ (numbers >> np.uint64(31))

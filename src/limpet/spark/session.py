@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOCALHOST = "127.0.0.1"
 # Cores and, ignored, retries of a task; not local-cluster[…].
 LOCAL_MASTER_PATTERN = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*\d+)?\])?")
-JAVA_MISSING = (
+JAVA_MISSING_MESSAGE = (
     "Spark requires Java 17 or newer, which was not found. On Debian and Ubuntu: apt-get install "
     "openjdk-17-jre-headless. Elsewhere install a JRE and set JAVA_HOME to its folder."
 )
@@ -87,7 +87,7 @@ def check_spark_installed() -> None:
     require_installed("Spark", "spark", "pyspark", "pandas", "pyarrow")
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java") or (home and os.access(os.path.join(home, "bin", "java"), os.X_OK))):
-        raise MissingExtraError(JAVA_MISSING)
+        raise MissingExtraError(JAVA_MISSING_MESSAGE)
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def open_session(master: str, properties: Mapping[str, str], log: Path | None) -
             if not is_spark_error(error):
                 raise
             reason = _find_start_error(log) or extract_error_line(str(error))
-            raise InvalidInputError(f"Spark did not start: {reason}") from None
+            raise InvalidInputError(f"Spark did not start: {reason.rstrip('. ')}.") from None
         try:
             yield session
         finally:

@@ -19,13 +19,13 @@ from limpet.streams.timestamps import NUMBER_FORMAT, TEXT_FORMAT, Times, infer_t
 
 Integers = npt.NDArray[np.int64]
 KEY_SEPARATOR = " / "  # between key and variable
-MAX_KEPT_REJECTS = 5  # records
-MAX_REJECT_CHARS = 80
+MAX_KEPT_ERRORS = 5  # records
+MAX_ERROR_CHARS = 80
 
 
 @dataclass(frozen=True)
-class RejectedRecord:
-    """A malformed record: the reason, its index among all records, and how it begins."""
+class InputError:
+    """A malformed record or an invalid point: the reason, the index of its record, and how it begins."""
 
     reason: str
     index: int
@@ -36,27 +36,27 @@ class RejectedRecord:
 
 
 @dataclass
-class RejectLog:
-    """Counts of malformed records by reason, and the first few of them.
+class InputErrorLog:
+    """Counts of malformed records, or of invalid points, by reason, and the first few of them.
 
-    >>> rejects = RejectLog()
-    >>> rejects.add("not JSON", 7, b'{"a": ')
-    >>> rejects.total, str(rejects.first[0])
+    >>> malformed = InputErrorLog()
+    >>> malformed.add("not JSON", 7, b'{"a": ')
+    >>> malformed.total, str(malformed.first[0])
     (1, 'record 7: not JSON: {"a": ')
     """
 
     counts: Counter[str] = field(default_factory=Counter)
-    first: list[RejectedRecord] = field(default_factory=list)
+    first: list[InputError] = field(default_factory=list)
 
     @property
     def total(self) -> int:
-        """Number of malformed records."""
+        """Number of records or points."""
         return self.counts.total()
 
     @property
     def remaining_capacity(self) -> int:
         """Number of further records that are kept."""
-        return MAX_KEPT_REJECTS - len(self.first)
+        return MAX_KEPT_ERRORS - len(self.first)
 
     def add(self, reason: str, index: int, record: Any) -> None:
         """Count a record, and keep it if it is one of the first."""
@@ -72,24 +72,24 @@ class RejectLog:
         """Keep a record that has been counted, on one line and shortened, if it is one of the first."""
         if self.remaining_capacity:
             if isinstance(record, bytes | bytearray | memoryview):
-                record = bytes(record[: 4 * MAX_REJECT_CHARS]).decode("utf-8", "replace")
-            text = truncate(record if isinstance(record, str) else repr(record), MAX_REJECT_CHARS)
-            self.first.append(RejectedRecord(reason, index, text))
+                record = bytes(record[: 4 * MAX_ERROR_CHARS]).decode("utf-8", "replace")
+            text = truncate(record if isinstance(record, str) else repr(record), MAX_ERROR_CHARS)
+            self.first.append(InputError(reason, index, text))
 
-    def merge(self, others: RejectLog, first_record: int) -> None:
+    def merge(self, others: InputErrorLog, first_record: int) -> None:
         """Add those of the next batch, whose first record has the index `first_record`."""
         self.counts.update(others.counts)
         new = others.first[: self.remaining_capacity]
-        self.first += [replace(reject, index=first_record + reject.index) for reject in new]
+        self.first += [replace(error, index=first_record + error.index) for error in new]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary that JSON can hold."""
-        return {"counts": dict(self.counts), "first": [list(astuple(reject)) for reject in self.first]}
+        return {"counts": dict(self.counts), "first": [list(astuple(error)) for error in self.first]}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> RejectLog:
+    def from_dict(cls, data: dict[str, Any]) -> InputErrorLog:
         """Restore a log from `to_dict`."""
-        return cls(Counter(data["counts"]), [RejectedRecord(*fields) for fields in data["first"]])
+        return cls(Counter(data["counts"]), [InputError(*fields) for fields in data["first"]])
 
 
 @dataclass(eq=False)
@@ -116,7 +116,7 @@ class Batch:
         Records read, malformed ones included; by default one per point.
     record_index : array of int
         The record of each point; by default one after the other.
-    rejects : RejectLog
+    malformed : InputErrorLog
         Malformed records.
     lag : int, optional
         What is still to be read, as far as it is known, in the unit `lag_unit`.
@@ -141,7 +141,7 @@ class Batch:
     variable_names: StrKeys | None = None
     n_records: int = -1
     record_index: Integers | None = None
-    rejects: RejectLog = field(default_factory=RejectLog)
+    malformed: InputErrorLog = field(default_factory=InputErrorLog)
     lag: int | None = None
     lag_unit: str = "records"
     tz_aware: bool = False
@@ -166,6 +166,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables, by default x0, x1 …"""
+        return self.names or tuple(f"x{i}" for i in range(self.values.shape[1]))
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Batch:
         """Return the batch with the points selected by a mask."""

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from limpet.streams.runner import Runner
 
 log = logging.getLogger("limpet.streams")
-RUN_FORMAT_VERSION = 2
+RUN_FORMAT_VERSION = 3
 MAX_KEPT_CHECKPOINTS = 3
 FILE_NAME_PATTERN = re.compile(r"checkpoint-(\d{9})\.limpet")
 STATUS_FILE_NAME = "status.json"
 STATUS_INTERVAL_S = 1.0
 RATE_WINDOW_S = 10.0
-Model = Learner | Fleet
+LearnerOrFleet = Learner | Fleet
 
 
 class CheckpointStore:
@@ -71,7 +71,7 @@ class CheckpointStore:
                 log.warning("%s cannot be used: %s", self.folder / _make_file_name(number), error)
                 continue
             if number != numbers[0]:
-                log.warning("resuming from the checkpoint before: %s", self.folder / _make_file_name(number))
+                log.warning("resuming from the previous checkpoint: %s", self.folder / _make_file_name(number))
             return checkpoint
         if numbers:
             raise CheckpointError(
@@ -86,8 +86,8 @@ class CheckpointStore:
         try:
             atomic_write(self.folder / _make_file_name(self._last), pack_container(header, body))
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise CheckpointError(f"checkpoint: cannot write to {self.folder}: {why}.") from None
+            reason = (error.strerror or str(error)).lower()
+            raise CheckpointError(f"checkpoint: cannot write to {self.folder}: {reason}.") from None
         for number in self._list_numbers():
             if number <= self._last - MAX_KEPT_CHECKPOINTS:
                 (self.folder / _make_file_name(number)).unlink(missing_ok=True)
@@ -114,24 +114,25 @@ def is_in_use(folder: Path) -> bool:
         return False
 
 
-def model_config(model: Model) -> dict[str, Any]:
-    """Return the parameters of a model, defaults included, except `on_invalid`, which may change."""
-    learner, max_keys = (model.learner, model.max_keys) if isinstance(model, Fleet) else (model, None)
-    description = learner._config(None, None)
+def learner_config(learner: LearnerOrFleet) -> dict[str, Any]:
+    """Return the parameters of a learner or a fleet, defaults included, except `on_invalid`, which may change."""
+    single, max_keys = (learner.learner, learner.max_keys) if isinstance(learner, Fleet) else (learner, None)
+    description = single._config(None, None)
     settings = {name: value for name, value in description["settings"].items() if name != "on_invalid"}
-    json_settings: dict[str, Any] = json.loads(json.dumps(settings))
-    return {"fleet": isinstance(model, Fleet), "learner": description["learner"], "max_keys": max_keys, **json_settings}
+    kind = {"fleet": isinstance(learner, Fleet), "learner": description["learner"], "max_keys": max_keys}
+    config: dict[str, Any] = kind | json.loads(json.dumps(settings))
+    return config
 
 
-def check_compatible(header: dict[str, Any], model: Model, run_fields: Mapping[str, Any]) -> None:
+def check_compatible(header: dict[str, Any], learner: LearnerOrFleet, run_fields: Mapping[str, Any]) -> None:
     """Raise if a checkpoint has other parameters, another source or other columns than this run."""
     if header.get("run_format") != RUN_FORMAT_VERSION:
         raise CheckpointError(
             f"checkpoint: must have run format {RUN_FORMAT_VERSION}, got {header.get('run_format')}. "
             "Use another directory."
         )
-    current = model_config(model)
-    pairs = [(header["run_fields"], json.loads(json.dumps(dict(run_fields)))), (header["model"], current)]
+    current = learner_config(learner)
+    pairs = [(header["run_fields"], json.loads(json.dumps(dict(run_fields)))), (header["learner"], current)]
     for before, after in pairs:
         for name in {**before, **after}:
             if before.get(name) != after.get(name):
@@ -152,11 +153,11 @@ def check_position(batch: Batch) -> None:
         raise InvalidInputError(f"position: JSON must be able to hold it, got {position!r:.80}: {error}.") from None
 
 
-def restore_model(model: Model, state: memoryview) -> Model:
-    """Restore the model of a checkpoint in place of the given one, whose spill file is closed."""
+def restore_learner(learner: LearnerOrFleet, state: memoryview) -> LearnerOrFleet:
+    """Restore the learner or fleet of a checkpoint in place of the given one, whose spill file is closed."""
     spill = None
-    if isinstance(model, Fleet) and (spill := model.config()["spill"]) is not None:
-        model.close()
+    if isinstance(learner, Fleet) and (spill := learner.config()["spill"]) is not None:
+        learner.close()
     return from_bytes(bytearray(state), spill)
 
 
@@ -215,17 +216,17 @@ def read_status(folder: Path) -> tuple[dict[str, Any], RunStats]:
     """Return the last status of the run with this checkpoint folder, its "state" as it is now, and its counts."""
     path = folder / STATUS_FILE_NAME
     if not folder.is_dir():
-        raise InvalidInputError(f"folder: must exist, got {folder}")
+        raise InvalidInputError(f"folder: must exist, got {folder}.")
     if not path.exists():
         raise InvalidInputError(
-            f"folder: must be the checkpoint folder of a `limpet watch`, got {folder} without {STATUS_FILE_NAME}"
+            f"folder: must be the checkpoint folder of a `limpet watch`, got {folder} without {STATUS_FILE_NAME}."
         )
     try:
         payload: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         stats = RunStats.from_dict(payload)
     except (ValueError, LookupError, TypeError):
         raise InvalidInputError(
-            f"folder: must hold the status of a run of this version of limpet, got another in {path}"
+            f"folder: must hold the status of a run of this version of limpet, got another in {path}."
         ) from None
     if payload["state"] != "ended" and not is_in_use(folder):
         payload["state"] = "died"

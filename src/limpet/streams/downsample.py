@@ -112,9 +112,9 @@ class MinMaxSummary:
 
     def __init__(self, names: tuple[str, ...], max_buckets: int = MAX_BUCKETS) -> None:
         if not names:
-            raise InvalidInputError(f"names: must have at least one name, got {names!r}")
+            raise InvalidInputError(f"names: must have at least one name, got {names!r}.")
         if max_buckets < 2 or max_buckets % 2:
-            raise InvalidInputError(f"max_buckets: must be an even number, got {max_buckets!r}")
+            raise InvalidInputError(f"max_buckets: must be an even number, got {max_buckets!r}.")
         self.names, self.max_buckets = tuple(names), max_buckets
         self.n_rows, self.width = 0, 1
         self.is_auto = False
@@ -178,7 +178,7 @@ class MinMaxSummary:
         shape = (len(score), len(self.names))
         for name, array in (("values", values), ("means", means)):
             if array is not None and array.shape != shape:
-                raise InvalidInputError(f"{name}: must have shape {shape}, got {array.shape}")
+                raise InvalidInputError(f"{name}: must have shape {shape}, got {array.shape}.")
         if not len(values):
             return
         while self.n_rows + len(values) > self.max_buckets * self.width:

@@ -185,7 +185,7 @@ class ClockTable:
             for name in self._COLUMNS:
                 getattr(self, name)[rows[present]] = getattr(clocks, name)[present]
 
-    def forget(self, rows: Integers) -> None:
+    def clear(self, rows: Integers) -> None:
         """Reset some rows to streams without a point."""
         self.put(rows, self.take(np.full(len(rows), -1)))
 
@@ -210,7 +210,7 @@ class ClockTable:
         """Make space for `n` rows, and adopt width and type of the first points."""
         if self._times.dtype != dtype or self._values.shape[1] != width:
             if self._known.any():
-                raise InvalidInputError("times: all numbers or all dates expected, got both.")
+                raise InvalidInputError("times: must be all numbers or all dates, got both.")
             self._allocate(len(self), width, dtype)
         if n > len(self):
             more = self.take(np.arange(max(n, len(self) + len(self) // 8)))

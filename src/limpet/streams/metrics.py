@@ -48,20 +48,21 @@ def make_metric(
 
 def collect_metrics(runner: Runner) -> list[Metric]:
     """Return the current metrics of a run."""
-    stats = runner.stats
+    stats, n_streams = runner.stats, len(runner.learner) if isinstance(runner.learner, Fleet) else 1
     alarms = {kind: stats.alarms[kind] for kind in ("change", "anomaly")}
-    malformed, malformed_help = dict(sorted(stats.malformed.counts.items())), "Malformed records and invalid points."
+    malformed, invalid = (dict(sorted(log.counts.items())) for log in (stats.malformed, stats.invalid))
     metrics = [
         make_metric("counter", "limpet_records_total", "Records read.", stats.records),
         make_metric("counter", "limpet_points_total", "Points processed.", stats.points),
         make_metric("counter", "limpet_rejected_points_total", "Points rejected as outliers.", stats.rejected),
         make_metric("counter", "limpet_anomalies_total", "Points that are anomalies.", stats.anomalies),
         make_metric("counter", "limpet_alarms_total", "Alarms.", alarms, label="kind"),
-        make_metric("counter", "limpet_malformed_records_total", malformed_help, malformed, label="reason"),
+        make_metric("counter", "limpet_malformed_records_total", "Malformed records.", malformed, label="reason"),
+        make_metric("counter", "limpet_invalid_points_total", "Invalid points.", invalid, label="reason"),
         make_metric("counter", "limpet_late_points_total", "Points skipped as late.", stats.late),
         make_metric("counter", "limpet_duplicate_points_total", "Points skipped as duplicates.", stats.duplicates),
         make_metric("counter", "limpet_checkpoints_total", "Checkpoints written.", stats.checkpoints),
-        make_metric("gauge", "limpet_streams", "Streams.", len(runner.model) if isinstance(runner.model, Fleet) else 1),
+        make_metric("gauge", "limpet_streams", "Streams.", n_streams),
     ]
     if runner.lag is not None:
         lag, unit = runner.lag
@@ -107,8 +108,8 @@ def serve_metrics(address: str, collect: Callable[[], Iterable[Metric]]) -> Metr
         return MetricsServer(*prometheus.start_http_server(port, host, _make_registry(collect)))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise InvalidInputError(f"address: must be a free port, got {host}:{port}, which is in use") from None
-        raise InvalidInputError(f"address: cannot serve at {host}:{port}: {error.strerror or error}") from None
+            raise InvalidInputError(f"address: must be a free port, got {host}:{port}, which is in use.") from None
+        raise InvalidInputError(f"address: cannot serve at {host}:{port}: {error.strerror or error}.") from None
 
 
 def parse_host_port(address: str) -> tuple[str, int]:
@@ -119,7 +120,7 @@ def parse_host_port(address: str) -> tuple[str, int]:
     """
     match = re.fullmatch(r"(?:(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/@\[\]]+)):)?(?P<port>[0-9]{1,5})", address)
     if match is None or int(match["port"]) > 65535:
-        raise InvalidInputError(f"address: must be host:port such as {LOOPBACK_HOST}:9464, got {address!r}")
+        raise InvalidInputError(f"address: must be host:port such as {LOOPBACK_HOST}:9464, got {address!r}.")
     return match["six"] or match["host"] or LOOPBACK_HOST, int(match["port"])
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from limpet._format import join_names
+from limpet.core.memory_profile import MEMORY_PROFILES
 from limpet.exceptions import InvalidInputError
 from limpet.fleet import Fleet
 from limpet.learners import SRA, Detector
-from limpet.streams.checkpoint_store import Model
+from limpet.streams.checkpoint_store import LearnerOrFleet
 from limpet.streams.schema import Schema
 from limpet.streams.sources.base import BaseSource, SplitColumns
 
 MAX_JOINT_COLUMNS = 8  # more columns are split, unless the user chooses
-REFERENCE_POINTS = 100  # points that changes are detected against
 
 
 def should_split(n_columns: int, joint: bool | None = None) -> bool:
@@ -22,8 +22,10 @@ def should_split(n_columns: int, joint: bool | None = None) -> bool:
 
 
 def warmup_points(learner: Detector | SRA) -> int:
-    """Return the number of points after which a learner can raise every kind of alarm."""
-    return learner.n_init + REFERENCE_POINTS
+    """Return the number of first points that cannot raise every kind of alarm; of SRA, that cannot be rejected."""
+    if isinstance(learner, Detector):
+        return max(learner.n_init, MEMORY_PROFILES[learner.memory].warmup_points)
+    return learner.n_init + learner.warmup
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class MonitorPlan:
     schema: Schema
     is_split: bool  # whether each column is a separate stream
     learner: Detector | SRA  # of one stream, without a point
-    model: Model  # a copy of the learner, or a fleet of it where there are several streams
+    learner_or_fleet: LearnerOrFleet  # a copy of the learner, or a fleet of it where there are several streams
 
     @classmethod
     def from_schema(
@@ -50,7 +52,7 @@ class MonitorPlan:
     @property
     def n_streams(self) -> int:
         """Number of streams so far."""
-        return len(self.model) if isinstance(self.model, Fleet) else 1
+        return len(self.learner_or_fleet) if isinstance(self.learner_or_fleet, Fleet) else 1
 
     @property
     def raises_alarms(self) -> bool:
@@ -60,7 +62,8 @@ class MonitorPlan:
     @property
     def n_warming_up(self) -> int:
         """Number of streams with too few points to raise every kind of alarm."""
-        seen = self.model.counts()["n_seen"] if isinstance(self.model, Fleet) else [self.model.n_seen]
+        learner = self.learner_or_fleet
+        seen = learner.counts()["n_seen"] if isinstance(learner, Fleet) else [learner.n_seen]
         return sum(int(n) <= warmup_points(self.learner) for n in seen)
 
     def wrap_source(self, source: BaseSource) -> BaseSource:

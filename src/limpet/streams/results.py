@@ -15,7 +15,7 @@ from limpet.detection.alarm import ALARM_FIELDS, Alarm
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
 from limpet.learners.results import AUTO_RESULT_FIELDS, Trace
-from limpet.streams.batch import Batch, Integers, RejectLog
+from limpet.streams.batch import Batch, InputErrorLog, Integers
 from limpet.streams.timestamps import format_times
 
 POINTS_TABLE, ALARMS_TABLE = "points", "alarms"
@@ -58,7 +58,7 @@ class BatchResult:
 
     def point_columns(self, times_as_strings: bool = True) -> dict[str, Any]:
         """Return the columns of the table of points, as lists and arrays. Formatting times takes most of the time."""
-        batch, names = self.batch, self.batch.names or tuple(f"x{i}" for i in range(self.batch.values.shape[1]))
+        batch, names = self.batch, self.batch.variables
         columns: dict[str, Any] = {"record": self.record_indexes}
         if batch.times is not None:
             columns["time"] = format_times(batch.times, batch.tz_aware) if times_as_strings else batch.times
@@ -124,7 +124,7 @@ def to_str_list(keys: StrKeys) -> list[Any]:
 def check_table(table: str) -> str:
     """Return the name of a table after validation."""
     if table not in (POINTS_TABLE, ALARMS_TABLE):
-        raise InvalidInputError(f"table: must be {POINTS_TABLE!r} or {ALARMS_TABLE!r}, got {table!r}")
+        raise InvalidInputError(f"table: must be {POINTS_TABLE!r} or {ALARMS_TABLE!r}, got {table!r}.")
     return table
 
 
@@ -179,7 +179,8 @@ class RunStats:
     duplicates: int = 0  # skipped: equal to the last point of their stream
     checkpoints: int = 0
     alarms: Counter[str] = field(default_factory=Counter)  # by kind
-    malformed: RejectLog = field(default_factory=RejectLog)  # records and invalid points, by reason
+    malformed: InputErrorLog = field(default_factory=InputErrorLog)  # records
+    invalid: InputErrorLog = field(default_factory=InputErrorLog)  # points
     latest: list[dict[str, Any]] = field(default_factory=list)  # records of the latest alarms
 
     @property
@@ -189,7 +190,7 @@ class RunStats:
 
     def record_read(self, batch: Batch, late: int, duplicates: int) -> None:
         """Count the records of a batch."""
-        self.malformed.merge(batch.rejects, self.records)
+        self.malformed.merge(batch.malformed, self.records)
         self.records += batch.n_records
         self.late += late
         self.duplicates += duplicates
@@ -210,21 +211,22 @@ class RunStats:
         missing = np.asarray(np.isnan(results.batch.values[invalid]).all(axis=1))
         if results.batch.variable_names is not None:  # a gap in one of several separate variables is no error
             invalid, missing = invalid[~missing], missing[~missing]
-        n_shown = self.malformed.remaining_capacity
+        n_shown = self.invalid.remaining_capacity
         for index, is_missing in zip(invalid[:n_shown].tolist(), missing[:n_shown].tolist(), strict=True):
             point = str(results.batch.values[index].tolist())
-            self.malformed.add(NO_VALUE if is_missing else OUT_OF_RANGE, int(results.record_indexes[index]), point)
+            self.invalid.add(NO_VALUE if is_missing else OUT_OF_RANGE, int(results.record_indexes[index]), point)
         n_missing = int(np.count_nonzero(missing[n_shown:]))
-        self.malformed.count(NO_VALUE, n_missing)
-        self.malformed.count(OUT_OF_RANGE, len(missing[n_shown:]) - n_missing)
+        self.invalid.count(NO_VALUE, n_missing)
+        self.invalid.count(OUT_OF_RANGE, len(missing[n_shown:]) - n_missing)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as JSON can hold them."""
-        return {**vars(self), "alarms": dict(self.alarms), "malformed": self.malformed.to_dict()}
+        logs = {name: getattr(self, name).to_dict() for name in ("malformed", "invalid")}
+        return {**vars(self), "alarms": dict(self.alarms), **logs}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RunStats:
         """Restore the counts from `to_dict`; other entries are ignored."""
         counts = {each.name: data[each.name] for each in fields(cls)}
-        counts |= {"alarms": Counter(data["alarms"]), "malformed": RejectLog.from_dict(data["malformed"])}
-        return cls(**counts)
+        logs = {name: InputErrorLog.from_dict(data[name]) for name in ("malformed", "invalid")}
+        return cls(**{**counts, "alarms": Counter(data["alarms"]), **logs})

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from limpet._format import redact_url
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.fleet import Fleet
 from limpet.learners.base import Learner
@@ -23,13 +22,13 @@ from limpet.learners.input import LabelledArray
 from limpet.learners.results import Trace
 from limpet.streams import checkpoint_store
 from limpet.streams.batch import Batch, composite_keys
-from limpet.streams.checkpoint_store import CheckpointStore, Model
+from limpet.streams.checkpoint_store import CheckpointStore, LearnerOrFleet
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.results import BatchResult, RunStats
 from limpet.streams.schema import Schema
 from limpet.streams.sinks.base import BaseSink, CallbackSink, MultiSink, close_all
 from limpet.streams.sources.base import BaseSource
-from limpet.streams.uri import open_sink, open_source
+from limpet.streams.uri import identify_source, open_sink, open_source
 
 log = logging.getLogger("limpet.streams")
 MAX_QUEUED_BATCHES = 2  # read ahead; bounds the memory, however fast the source is
@@ -52,7 +51,7 @@ class RunResult:
         Counts since the first start of the run.
     """
 
-    learner: Model
+    learner: LearnerOrFleet
     stats: RunStats
 
 
@@ -68,8 +67,8 @@ def run(
 ) -> RunResult:
     """Run a source through a learner into sinks; with checkpoints, a run resumes after a crash.
 
-    State, source position and sink offset are checkpointed atomically. Files, SQLite and JetStream are exactly-once;
-    other sinks are at-least-once.
+    State, source position and sink offset are checkpointed atomically. CSV and JSON-lines files, Parquet directories,
+    SQLite and JetStream are exactly-once; other sinks are at-least-once.
 
     Parameters
     ----------
@@ -132,11 +131,11 @@ def run(
             checkpoint_interval=checkpoint_interval,
             late=late,
             stop=stop,
-            run_id_fields={"source": redact_url(os.fspath(source))} if isinstance(source, str | os.PathLike) else {},
+            run_id_fields={} if isinstance(source, BaseSource) else {"source": identify_source(os.fspath(source))},
         )
         stats = runner.run()
         runner.raise_if_undelivered()
-    return RunResult(runner.model, stats)
+    return RunResult(runner.learner, stats)
 
 
 def _to_sink(sink: Any) -> BaseSink:
@@ -149,14 +148,14 @@ def _to_sink(sink: Any) -> BaseSink:
     if callable(sink):
         return CallbackSink(sink)
     raise InvalidInputError(
-        f"sink: must be a path, a URI, a function, a limpet.streams.BaseSink or a list of these, got {sink!r}"
+        f"sink: must be a path, a URI, a function, a limpet.streams.BaseSink or a list of these, got {sink!r}."
     )
 
 
 class Runner:
     """A run, which can be interrupted at any time and resumed, with the parameters of `run`.
 
-    A checkpoint holds the state of the model, the position of the source and the offset of the sink. It is written
+    A checkpoint holds the state of the learner, the position of the source and the offset of the sink. It is written
     after the sink has made its results durable, so that after a crash the sink is never behind the checkpoint: results
     after it are removed, the source is read again from there, and the same results follow, to the last bit. So
     `run_id_fields`, such as the source, must not change. `record` names an estimate to record in the traces.
@@ -165,7 +164,7 @@ class Runner:
     def __init__(
         self,
         source: BaseSource,
-        model: Model,
+        learner: LearnerOrFleet,
         sink: BaseSink,
         checkpoints: CheckpointStore | None = None,
         *,
@@ -176,10 +175,10 @@ class Runner:
         on_batch: Callable[[BatchResult], None] | None = None,
         record: str | None = None,
     ) -> None:
-        self.source, self.model, self.sink, self.checkpoints = source, model, sink, checkpoints
+        self.source, self.learner, self.sink, self.checkpoints = source, learner, sink, checkpoints
         self.checkpoint_interval, self.stop, self.record = checkpoint_interval, stop or threading.Event(), record
         self.stats = RunStats()
-        self.event_time_filter = EventTimeFilter(late, model.max_keys if isinstance(model, Fleet) else None)
+        self.event_time_filter = EventTimeFilter(late, learner.max_keys if isinstance(learner, Fleet) else None)
         self.position: Any = None
         self.schema: Schema | None = None
         self.run_id_fields = dict(run_id_fields or {})
@@ -238,7 +237,7 @@ class Runner:
     def _start(self) -> None:
         checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
         offset = None if checkpoint is None else self._resume(*checkpoint)
-        self.model.suppress_warning("invalid")  # counted in `stats`, with reasons
+        self.learner.suppress_warning("invalid")  # counted in `stats`, with reasons
         self.sink.truncate_to(offset)
         self._next_commit = time.monotonic() + self.checkpoint_interval
         if checkpoint is None and self.checkpoints is not None:
@@ -246,9 +245,9 @@ class Runner:
             self._commit()  # before the first result, so that the run can resume
 
     def _resume(self, header: dict[str, Any], body: memoryview) -> Any:
-        checkpoint_store.check_compatible(header, self.model, self.run_id_fields)
+        checkpoint_store.check_compatible(header, self.learner, self.run_id_fields)
         size = header["model_size"]
-        self.model = checkpoint_store.restore_model(self.model, body[:size])
+        self.learner = checkpoint_store.restore_learner(self.learner, body[:size])
         self.event_time_filter.restore(bytes(body[size:]))
         self.stats = RunStats.from_dict(header["stats"])
         self.position, self.run_id = header["position"], header["run_id"]
@@ -277,13 +276,13 @@ class Runner:
     def _update_model(self, batch: Batch) -> Trace:
         points: Any = batch.values if batch.names is None else LabelledArray(batch.values, batch.names)
         keys = composite_keys(batch)
-        if isinstance(self.model, Fleet):
+        if isinstance(self.learner, Fleet):
             if keys is None:
                 raise InvalidInputError("key: a Fleet needs one per point, got none. Name the column with key=….")
-            return self.model.update(keys, points)
+            return self.learner.update(keys, points)
         if keys is not None:
             raise InvalidInputError("learner: must be a Fleet, because the points have keys. Use Fleet(Detector()).")
-        return self.model.process(points, record=self.record)
+        return self.learner.process(points, record=self.record)
 
     def _commit(self) -> None:
         """Flush the sink, write the checkpoint, commit the source, in this order."""
@@ -291,12 +290,12 @@ class Runner:
         started = time.monotonic()
         if self.checkpoints is not None:
             self.stats.checkpoints += 1
-            state = self.model.to_bytes()
+            state = self.learner.to_bytes()
             header = {
                 "run_format": checkpoint_store.RUN_FORMAT_VERSION,
                 "run_id": self.run_id,
                 "run_fields": self.run_id_fields,
-                "model": checkpoint_store.model_config(self.model),
+                "learner": checkpoint_store.learner_config(self.learner),
                 "model_size": len(state),
                 "position": self.position,
                 "schema": None if self.schema is None else self.schema.to_dict(),

@@ -118,7 +118,7 @@ def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
             raise InvalidInputError(f"columns: names must be unique, got {join_names(values)}.")
     else:
         candidates = [name for name in names if name not in (time, key)]
-        ignored = {name: why for name in candidates if (why := _get_ignore_reason(name, values_by_name[name]))}
+        ignored = {name: reason for name in candidates if (reason := _get_ignore_reason(name, values_by_name[name]))}
         values = tuple(name for name in candidates if name not in ignored)
     if not values:
         raise InvalidInputError(f"columns: no column is numeric. The columns are {join_names(names)}.")

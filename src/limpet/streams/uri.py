@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import partial
+from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def open_source(
     if path.is_fifo() or path.is_char_device():
         return StdinSource(spec, input_format=input_format, path=path, follow=bool(follow))
     if not path.exists():
-        raise InvalidInputError(f"{path}: no such file.")
+        raise InvalidInputError(f"source: must be an existing file, got {path}.")
     return open_file_source(path, spec, input_format, follow=bool(follow))
 
 
@@ -163,6 +164,22 @@ def local_path(uri: str) -> Path | None:
     return Path(uri.partition(":")[2].removeprefix("//") if scheme else uri)
 
 
+def identify_source(uri: str) -> str:
+    """Return the name by which a run that resumes recognizes its source, without login.
+
+    Options of a URL may select the data, and may be secret: their digest is part of the name. The brokers of this
+    package have what selects the data in their positions.
+
+    >>> identify_source("nats://me:secret@host:4222/a?x=y"), identify_source("table://db/readings?where=a")
+    ('nats://host:4222/a', 'table://db/readings?09ec0a46')
+    """
+    path = local_path(uri)
+    if path is not None:
+        return str(path.resolve())
+    query = "" if _get_scheme(uri) in BUILT_IN_FACTORIES[SOURCE_GROUP] else uri.partition("?")[2]
+    return redact_url(uri) + (f"?{sha256(query.encode()).hexdigest()[:8]}" if query else "")
+
+
 def _load_factory(group: str, uri: str) -> Any:
     scheme, built_in = _get_scheme(uri), BUILT_IN_FACTORIES[group]
     if scheme in built_in:
@@ -180,7 +197,7 @@ def _load_factory(group: str, uri: str) -> Any:
         raise
     except (ImportError, AttributeError) as error:
         raise InvalidInputError(
-            f"{group}: the entry point {scheme} = {registered[scheme].value} cannot be loaded: {error}"
+            f"{group}: the entry point {scheme} = {registered[scheme].value} cannot be loaded: {error}."
         ) from error
 
 

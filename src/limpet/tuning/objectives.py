@@ -14,8 +14,7 @@ from limpet.exceptions import InvalidInputError
 from limpet.learners import Learner, Trace
 from limpet.metrics import SegmentMSE, benefit_auc, roc_auc, segment_mse
 from limpet.metrics._validation import check_change_points
-
-TAU = 1000  # the paper's τ: settings are selected on the rows before it
+from limpet.metrics.mixture_error import PAPER_TAU
 
 
 class Objective(Protocol):
@@ -117,16 +116,16 @@ class MeanError:
         if stream.means is None:
             advice = "BenefitAUC requires change points, LabelAUC labels."
             raise InvalidInputError(f"{stream.name}: MeanError requires the true means, which are missing. {advice}")
-        if not isinstance(changes, list) or not changes or not TAU < changes[0] < len(stream) - 1:
+        if not isinstance(changes, list) or not changes or not PAPER_TAU < changes[0] < len(stream) - 1:
             raise InvalidInputError(
-                f"{stream.name}: MeanError requires a change point after row {TAU} and at least two rows from it on, "
+                f"{stream.name}: MeanError requires a change point after row {PAPER_TAU} and two rows from it on, "
                 f"got change_points {changes} in {len(stream)} rows."
             )
         means = learner.process(stream.y, record="means").means
         if means.shape[1] != stream.means.shape[1]:
             constraint = f"must be {stream.means.shape[1]}, as {stream.name} has for MeanError"
             raise InvalidInputError(f"n_components: {constraint}, got {means.shape[1]}.")
-        return float(getattr(segment_mse(means, stream.means, changes[0], TAU), self.segment))
+        return float(getattr(segment_mse(means, stream.means, changes[0]), self.segment))
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ def sweep_in_groups(
     restarts = check_int("restarts", restarts, 1)
     threads = n_threads() if workers is None else check_int("workers", workers, 1)
     groups = [settings[first : first + size] for first in range(0, len(settings), size)]
-    n_wanted = [len(group) for group in groups]  # number of settings of each group before an error
+    n_requested = [len(group) for group in groups]  # number of settings of each group before an error
     jobs = list(product(range(len(groups)), range(len(streams)), range(restarts)))
     total = len(settings) * len(streams) * restarts
     results: dict[tuple[int, int, int], FloatArray | None] = {}
@@ -170,21 +170,21 @@ def sweep_in_groups(
     first_error: BaseException | None = None
 
     def evaluate_group(g: int, i: int, r: int) -> list[FloatArray | FailedRun]:
-        return [run_safely(_to_value, result) for result in evaluate(groups[g][: n_wanted[g]], streams[i], r)]
+        return [run_safely(_to_value, result) for result in evaluate(groups[g][: n_requested[g]], streams[i], r)]
 
     with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore", LimpetWarning)
         futures = [pool.submit(evaluate_group, *job) for job in jobs]
         try:
             for (g, i, r), future in zip(jobs, futures, strict=True):
-                for s, result in enumerate(future.result()[: n_wanted[g]], start=g * size):
+                for s, result in enumerate(future.result()[: n_requested[g]], start=g * size):
                     if not isinstance(result, FailedRun):
                         results[s, i, r] = result
                     elif isinstance(result.error, CannotRunError):
                         results[s, i, r] = None
                         cannot_run.setdefault(s, str(result.error))
                     else:
-                        first_error, n_wanted[g] = result.error, s - g * size
+                        first_error, n_requested[g] = result.error, s - g * size
                         if isinstance(first_error, Exception):
                             location = f"{describe_stream(streams[i], i)}, restart {r}"
                             first_error.add_note(f"settings[{s}] = {short_repr(settings[s])}, {location}")
@@ -192,7 +192,7 @@ def sweep_in_groups(
                     if progress is not None:
                         progress(len(results), total)
                 is_last = (i, r) == (len(streams) - 1, restarts - 1)
-                if first_error is not None and (is_last or not n_wanted[g]):  # no earlier setting can fail any more
+                if first_error is not None and (is_last or not n_requested[g]):  # no earlier setting can fail any more
                     raise first_error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

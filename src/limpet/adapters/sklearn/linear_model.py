@@ -204,7 +204,7 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
 
     It learns by stochastic gradient descent. A pair whose residual exceeds γ standard deviations of the residuals is
     rejected. Features are standardised by the first rows, so that one step size suits all units; a missing feature
-    (NaN) is replaced by its mean.
+    (NaN) is imputed by the median of the first rows.
 
     Parameters
     ----------

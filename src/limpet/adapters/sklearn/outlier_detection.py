@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import OutlierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from limpet._validation import check_positive
+from limpet._validation import FALSE_ALARM_RATE, check_param, check_positive
 from limpet.adapters.sklearn._base import StreamEstimator
 from limpet.core.state import Vector
 from limpet.learners import Detector, Learner, Trace
@@ -75,7 +75,7 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
         self.covariance = covariance
 
     def _new_learner(self) -> Learner:
-        check_positive("far", self.far, maximum=0.1)
+        check_param("far", self.far, FALSE_ALARM_RATE)
         if self.contamination != AUTO_CONTAMINATION:
             check_positive("contamination", self.contamination, maximum=0.5)
         return Detector(self.n_components, covariance=self.covariance)

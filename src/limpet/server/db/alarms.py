@@ -86,8 +86,8 @@ def max_alarm_id(connection: Connection) -> int:
 
 
 def _row_to_api(row: Row[Any]) -> dict[str, Any]:
-    treatment = {"raised_at": row.raised_at, "acknowledged_at": row.acknowledged_at, "note": row.note}
-    return {"id": row.id, **orjson.loads(row.record), **treatment}
+    status = {"raised_at": row.raised_at, "acknowledged_at": row.acknowledged_at, "note": row.note}
+    return {"id": row.id, **orjson.loads(row.record), **status}
 
 
 def _match(stream_id: int | None, is_open: bool | None) -> list[ColumnElement[bool]]:

@@ -84,7 +84,7 @@ class Store:
         except SQLAlchemyError as error:
             self.close()
             reason = describe_db_error(error)
-            raise InvalidInputError(f"database: {self.display_name} cannot be opened: {reason}") from None
+            raise InvalidInputError(f"database: {self.display_name} cannot be opened: {reason}.") from None
         except BaseException:
             self.close()
             raise
@@ -107,7 +107,7 @@ class Store:
             with self.engine.connect() as connection:
                 yield connection
         except (DBAPIError, NoConnection) as error:
-            raise StoreError(f"cannot read the database: {describe_db_error(error)}") from None
+            raise StoreError(f"cannot read the database: {describe_db_error(error)}.") from None
 
     @contextmanager
     def write_transaction(self) -> Iterator[Connection]:
@@ -118,7 +118,7 @@ class Store:
                     self._check_ownership(connection)
                 yield connection
         except (DBAPIError, NoConnection) as error:
-            raise StoreError(f"cannot write the database: {describe_db_error(error)}") from None
+            raise StoreError(f"cannot write the database: {describe_db_error(error)}.") from None
 
     def get_meta(self, name: str) -> Any:
         """Return a value of the metadata, None if it does not exist."""
@@ -144,7 +144,7 @@ class Store:
                 self._lock = open(path, "ab")  # noqa: SIM115
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
-                raise InvalidInputError(f"database: {self.url.database} cannot be opened: {reason}") from None
+                raise InvalidInputError(f"database: {self.url.database} cannot be opened: {reason}.") from None
             acquired = try_lock(self._lock.fileno())
         if not acquired:
             raise InvalidInputError(f"database: {self.display_name} is in use by another server.")
@@ -162,7 +162,7 @@ class Store:
         """Refuse to write if the lock was lost with its connection and another server has taken over."""
         name = connection.execute(select(META_TABLE.c.value).where(META_TABLE.c.name == "server")).scalar()
         if name != json.dumps(self._server_id):
-            raise StoreError("another server has taken over the database")
+            raise StoreError("database: another server has taken it over.")
 
     def _check_format(self) -> None:
         version = self.get_meta("format")
@@ -197,12 +197,12 @@ def _parse_url(location: str) -> URL:
     try:
         url = make_url(location)
     except SQLAlchemyError:
-        raise InvalidInputError("database: expected the name of a file, or postgresql://user@host/database.") from None
+        raise InvalidInputError("database: must be a file, or postgresql://user@host/database.") from None
     backend = url.get_backend_name()
     if backend not in ("sqlite", "postgresql", "postgres"):
-        raise InvalidInputError(f"database: expected a file or postgresql://…, got {backend}://…")
+        raise InvalidInputError(f"database: must be a file or postgresql://…, got {backend}.")
     if backend == "sqlite" and not url.database:
-        raise InvalidInputError("database: expected sqlite:///FILE; a database in memory is lost at exit.")
+        raise InvalidInputError("database: must be sqlite:///FILE, got no file. A database in memory is lost at exit.")
     if url.drivername in ("postgresql", "postgres"):  # other drivers can be named: postgresql+psycopg://
         return url.set(drivername="postgresql+pg8000")
     return url

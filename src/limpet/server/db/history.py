@@ -97,7 +97,11 @@ class HistoryBuckets:
         is_missing: list[bool] = np.asarray(np.isnan(self.estimate).any(axis=1)).tolist()
         estimates = zip(_to_json_lists(self.estimate), is_missing, strict=True)
         counts = (self.rows.tolist(), self.counts.tolist(), self.times)
-        values = (_to_json_lists(self.low), _to_json_lists(self.high), [None if no else text for text, no in estimates])
+        values = (
+            _to_json_lists(self.low),
+            _to_json_lists(self.high),
+            [None if missing else text for text, missing in estimates],
+        )
         scores = (nan_to_none(self.score), nan_to_none(self.p_value), self.n_rejected.tolist(), self.outcomes.tolist())
         return [(stream, level, *row) for row in zip(*counts, *values, *scores, strict=True)]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.server.responses import ApiError
-from limpet.streams.batch import Batch, RejectLog
+from limpet.streams.batch import Batch, InputErrorLog
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.results import to_str_list
 from limpet.streams.schema import ColumnSpec, Schema
@@ -71,15 +71,15 @@ class ExplorerDataset:
             key = self.key_counts[0]["key"] if key is None else key
             rows = np.flatnonzero(self.keys == key)
             if not len(rows):
-                raise ApiError("unknown_key", f"key: {self.name} has no stream {key!r}")
+                raise ApiError("unknown_key", f"key: {self.name} has no stream {key!r}.")
         elif key is not None:
-            raise ApiError("unknown_key", f"key: {self.name} is a single stream without keys")
+            raise ApiError("unknown_key", f"key: {self.name} is a single stream without keys.")
         unknown = [column for column in columns or () if column not in self.names]
         if unknown:
-            raise ApiError("unknown_column", f"columns: {self.name} has no column {', '.join(map(repr, unknown))}")
+            raise ApiError("unknown_column", f"columns: {self.name} has no column {', '.join(map(repr, unknown))}.")
         names = tuple(dict.fromkeys(columns)) if columns else self.names
         if len(names) > MAX_COLUMNS:
-            raise ApiError("too_many_columns", f"columns: expected at most {MAX_COLUMNS}, got {len(names)}")
+            raise ApiError("too_many_columns", f"columns: must be at most {MAX_COLUMNS}, got {len(names)}.")
         column_index = [self.names.index(column) for column in names]
         values = np.ascontiguousarray(self.values[rows][:, column_index])
         times = None if self.times is None else np.array(self.times, object)[rows].tolist()
@@ -94,7 +94,7 @@ def read_file(content: bytes, name: str, key_column: str | None = None) -> Explo
     """
     display_name = PurePath(name.replace("\\", "/")).name or "data.csv"
     if not content.strip():
-        raise ApiError("unreadable", f"{display_name}: the file is empty")
+        raise ApiError("unreadable", f"{display_name}: the file is empty.")
     with TemporaryDirectory(prefix="limpet") as folder:
         path = Path(folder) / f"data{_get_suffix(display_name)}"
         path.write_bytes(content)
@@ -118,9 +118,9 @@ def _read_dataset(path: Path, name: str, key_column: str | None) -> ExplorerData
     source = ProbedSource(open_file_source(path, ColumnSpec(key=key_column)))
     has_schema = source.wait_for_schema(threading.Event())
     if not has_schema or source.schema is None:
-        first = next((item for batch in source.read() for item in batch.rejects.first), None)
+        first = next((item for batch in source.read() for item in batch.malformed.first), None)
         reason = "" if first is None else f" ({first})"
-        raise ApiError("unreadable", f"{name}: no readable record found{reason}")
+        raise ApiError("unreadable", f"{name}: no readable record found{reason}.")
     columns = source.schema
     max_rows = max(MAX_VALUES // len(columns.values), 1)
     batches, report = _read_batches(source, max_rows)
@@ -145,11 +145,11 @@ def _get_hints(columns: Schema) -> list[str]:
 
 def _read_batches(source: ProbedSource, max_rows: int) -> tuple[list[Batch], dict[str, Any]]:
     """Read up to a number of points, without late ones and duplicates; return also the counts of these."""
-    time_filter, malformed = EventTimeFilter(), RejectLog()
+    time_filter, malformed = EventTimeFilter(), InputErrorLog()
     n_rows, n_skipped, n_records, is_truncated = 0, 0, 0, False
     batches: list[Batch] = []
     for batch in source.read():
-        malformed.merge(batch.rejects, n_records)
+        malformed.merge(batch.malformed, n_records)
         n_records += batch.n_records
         if n_rows >= max_rows and len(batch):
             is_truncated = True

@@ -130,7 +130,7 @@ def list_examples() -> list[dict[str, Any]]:
 def load(name: str) -> ExplorerDataset:
     """Return the stream with this name."""
     if name not in (names := list_names()):
-        raise ApiError("unknown_data", f"data: expected one of {', '.join(names)}, got {name!r}")
+        raise ApiError("unknown_data", f"data: must be one of {', '.join(names)}, got {name!r}.")
     return _load(name)
 
 

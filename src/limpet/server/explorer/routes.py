@@ -91,7 +91,7 @@ def create_run(request: RunRequest) -> Response:
 def compute_tradeoff(request: RunRequest) -> Response:
     """Compute the mean squared error over γ and ρ where the true means are known, else the bound of Theorem 2."""
     if isinstance(request.settings, BaselineSettings):
-        raise ApiError("invalid", "mode: expected auto or manual, got baseline, which has no γ and ρ")
+        raise ApiError("invalid", "mode: must be auto or manual, got baseline, which has no γ and ρ.")
     dataset = _get_dataset(request.data)
     settings = request.settings.model_dump(include={"mode", "n_components", "norm"})
     cache_key = hashlib.sha256(orjson.dumps([request.data, request.key, request.columns, settings])).hexdigest()
@@ -104,7 +104,7 @@ def compute_tradeoff(request: RunRequest) -> Response:
 
 async def _read_body(request: Request) -> bytes:
     """Return the body of a request, or raise once it is too large."""
-    message = f"file: expected at most {MAX_FILE_BYTES >> 20} MB. Use `limpet detect FILE` for larger ones."
+    message = f"file: must be at most {MAX_FILE_BYTES >> 20} MB. Use `limpet detect FILE` for larger ones."
     too_large = ApiError("too_large", message)
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_FILE_BYTES:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from limpet._format import plural
+from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
 from limpet.detection.alarm import Alarm
 from limpet.drift import ADWIN, KSWIN, RiverPageHinkley
@@ -31,7 +32,6 @@ from limpet.streams.monitor_plan import MAX_JOINT_COLUMNS
 
 WARM_UP_POINTS = 60  # after the initialization
 MAX_REPORTED_ALARMS = 2000  # the latest ones
-PAPER_TAU, PAPER_TAU_START = 1000, 500  # rows before τ are for the initialization, as in the paper
 AUTO_ALARMS_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(32 << 20)
 NO_ALARMS: dict[str, Any] = {
     "alarms_by": None,
@@ -47,11 +47,11 @@ NO_ALARMS: dict[str, Any] = {
 
 def run(data: ExplorerDataset, setting: AnySettings) -> dict[str, Any]:
     """Return results by row, alarms, counts, and the same run as Python and as a command."""
-    model = setting.learner()
-    if isinstance(model, DriftDetector):
-        result = _run_drift_detector(model, data)
+    learner = setting.learner()
+    if isinstance(learner, DriftDetector):
+        result = _run_drift_detector(learner, data)
     else:
-        result = _run_learner(model, data, setting)
+        result = _run_learner(learner, data, setting)
     return result | {"python": _to_python(data, setting), "command": _to_command(data, setting)}
 
 
@@ -66,7 +66,7 @@ class WarningCollector(WarningOnce):
         """Collect a warning; in a file, invalid rows are empty cells."""
         if warning.code == "invalid":
             n = int(warning.fields["n_invalid"])  # type: ignore[call-overload]
-            self.notes.append(f"{plural(n, 'row')} without a value skipped.")
+            self.notes.append(f"{plural(n, 'row')} without a value, not used.")
         else:
             self.notes.append(str(warning))
 
@@ -132,9 +132,9 @@ def mse_by_phase(means: Vector, data: ExplorerDataset) -> dict[str, Any] | None:
     if true_means is None or not data.change_points:
         return None
     if means.shape[1] != true_means.shape[1]:
-        message = f"n_components: expected {true_means.shape[1]} as in the truth, got {means.shape[1]}"
+        message = f"n_components: must be {true_means.shape[1]} as in the truth, got {means.shape[1]}."
         return {"total": None, "before": None, "after": None, "message": message}
-    mse = segment_mse(means, true_means, data.change_points[0], PAPER_TAU, PAPER_TAU_START)
+    mse = segment_mse(means, true_means, data.change_points[0])
     return _map_finite({"total": mse.S_tot, "before": mse.S_bc, "after": mse.S_ac}) | {"message": None}
 
 
@@ -172,7 +172,7 @@ def _run_drift_detector(detector: DriftDetector, data: ExplorerDataset) -> dict[
     result: dict[str, Any] = {
         **dict.fromkeys(only_of_learners),
         "n_rows": len(scores),
-        "n_invalid": int((~np.isfinite(data.values)).all(axis=1).sum()),
+        "n_invalid": int((~(np.abs(data.values) <= MAX_ABS_VALUE)).all(axis=1).sum()),
         "rejected": np.zeros(0, np.int64),
         "score": to_float32(largest),
         "elapsed_ms": elapsed,
@@ -229,12 +229,12 @@ def to_float32(values: Vector) -> npt.NDArray[np.float32]:
 
 
 def _to_python(data: ExplorerDataset, setting: AnySettings) -> str:
-    model = setting.learner()
-    is_learner, is_automatic = isinstance(model, Learner), isinstance(setting, AutoSettings)
+    learner = setting.learner()
+    is_learner, is_automatic = isinstance(learner, Learner), isinstance(setting, AutoSettings)
     params = {name: "math.inf" if value == math.inf else repr(value) for name, value in setting.to_params().items()}
     arguments = ", ".join(f"{name}={literal}" for name, literal in params.items())
-    call = f"lp.{'' if is_learner else 'drift.'}{type(model).__name__}({arguments})"
-    report = ['print(model.n_rejected, "points rejected")', *(["print(model.summary())"] if is_automatic else [])]
+    call = f"lp.{'' if is_learner else 'drift.'}{type(learner).__name__}({arguments})"
+    report = ['print(learner.n_rejected, "points rejected")', *(["print(learner.summary())"] if is_automatic else [])]
     lines = ["import math"] if "math." in call else []
     source = f"lp.streams.open_source({', '.join(_source_arguments(data))})"
     if is_learner and data.source_code is None:
@@ -244,7 +244,7 @@ def _to_python(data: ExplorerDataset, setting: AnySettings) -> str:
             lines += ["# one learner with this setting for each key", f"fleet = lp.Fleet({call})"]
             lines += [f"lp.run({source}, fleet, {sink})", "print(fleet.counts())"]
         else:
-            lines += [f"model = {call}", f"lp.run({source}, model, {sink})", *report]
+            lines += [f"learner = {call}", f"lp.run({source}, learner, {sink})", *report]
         return "\n".join(lines) + "\n"
     if data.source_code is None:
         values = "values"
@@ -256,7 +256,7 @@ def _to_python(data: ExplorerDataset, setting: AnySettings) -> str:
         lines.append(data.source_code)
     if is_learner:
         alarm_lines = ["print(*trace.alarms, sep='\\n')"] if is_automatic else []
-        lines += [f"model = {call}", f"trace = model.process({values})", *alarm_lines, *report]
+        lines += [f"learner = {call}", f"trace = learner.process({values})", *alarm_lines, *report]
     else:
         lines += [f"detector = {call}", f"scores = detector.process({values})", "print(scores[-5:])"]
     return "\n".join(lines) + "\n"

@@ -7,13 +7,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from limpet._validation import FALSE_ALARM_RATE
 from limpet.drift import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
 from limpet.drift.base import DriftDetector
 from limpet.learners import IEM, SDEM, SEM, SRA, Detector
 from limpet.learners.base import Learner
 from limpet.server.schemas import StrictModel
 
-Far = Annotated[float, Field(ge=1e-12, le=0.1, description="At most one false alarm per 1/far points.")]
+FAR_FIELD = Field(ge=FALSE_ALARM_RATE.low, le=FALSE_ALARM_RATE.high, description="False alarms per point, at most.")
+Far = Annotated[float, FAR_FIELD]
 Positive = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
 Components = Annotated[int, Field(ge=1, le=5)]
 

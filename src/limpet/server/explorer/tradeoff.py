@@ -95,17 +95,17 @@ def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector
     """Compute the bound of the theory with constants fitted to the stream; those that are not fitted are 1."""
     auto = AutoSettings(n_components=manual.n_components).learner()
     run_timed(auto, data)
-    calibration = auto.fitted_params() if auto.started else {"M": 1.5, "contamination": 0.01}
-    outlier_share = min(max(calibration["contamination"], MIN_OUTLIER_SHARE), 0.5)
+    fitted = auto.fitted_params() if auto.started else {"M": 1.5, "contamination": 0.01}
+    outlier_share = min(max(fitted["contamination"], MIN_OUTLIER_SHARE), 0.5)
     n, width = data.values.shape
     U = _max_deviation(data)
-    constants = tradeoff.Constants(alpha=1.0 - outlier_share, U=U, dim=width, M=calibration["M"], n=max(n, 1))
+    constants = tradeoff.Constants(alpha=1.0 - outlier_share, U=U, dim=width, M=fitted["M"], n=max(n, 1))
     table = np.array([[tradeoff.bound(float(gamma), float(rho), constants) for rho in RHO_GRID] for gamma in gammas])
     optimum = tradeoff.optimum(constants)
     best = {"gamma": optimum.gamma, "rho": optimum.rho, "value": optimum.bound}
     assumptions = (
         "The true means are unknown: this is the bound of the theory. Fitted constants: "
-        f"tail M = {calibration['M']:.3g}, contamination {100 * outlier_share:.2g} %, outliers up to "
+        f"tail M = {fitted['M']:.3g}, contamination {100 * outlier_share:.2g} %, outliers up to "
         f"{U:.3g} standard deviations away. All other constants are 1. The map shows how the two "
         "parameters depend on each other; its values are not a forecast."
     )

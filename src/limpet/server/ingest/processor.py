@@ -25,14 +25,14 @@ from limpet.server.db.schema import IDEMPOTENCY_TABLE, SOURCE_POSITIONS_TABLE
 from limpet.server.ingest.stream_state import (
     SPARKLINE_POINTS,
     AcceptedPoints,
-    ModelPool,
+    LearnerPool,
     StreamInfo,
     StreamRegistry,
     process_group_of_width,
     summarize_alarm,
 )
 from limpet.server.responses import ApiError
-from limpet.streams.checkpoint_store import model_config
+from limpet.streams.checkpoint_store import learner_config
 from limpet.streams.event_time import LATE, EventTime, StreamClock
 from limpet.streams.monitor_plan import warmup_points
 from limpet.streams.timestamps import parse_iso_ns
@@ -80,16 +80,16 @@ class IngestRequest:
 def check_key(key: Any) -> str:
     """Return the key of a stream, or raise if it cannot be stored, shown and used in a path."""
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_CHARS:
-        raise ApiError("invalid_key", f"stream: expected a string of 1 to {MAX_KEY_CHARS} characters")
+        raise ApiError("invalid_key", f"stream: must be a string of 1 to {MAX_KEY_CHARS} characters, got {key!r:.60}.")
     if any(ord(char) < 32 or 127 <= ord(char) < 160 or "\ud800" <= char <= "\udfff" for char in key):
-        raise ApiError("invalid_key", "stream: expected a key without control characters and lone surrogates")
+        raise ApiError("invalid_key", f"stream: must have no control characters or lone surrogates, got {key!r:.60}.")
     if key != key.strip():
-        raise ApiError("invalid_key", "stream: expected a key without leading and trailing white space")
+        raise ApiError("invalid_key", f"stream: must have no leading or trailing white space, got {key!r:.60}.")
     parts = key.split("/")
     if "." in parts or ".." in parts or "" in parts or (len(parts) > 1 and parts[-1] in RESERVED_KEY_SUFFIXES):
-        expected = "a key without empty parts, . and .. between slashes, and without"
+        constraint = "must have no empty parts, . or .. between slashes, and none of"
         reserved = f"{', '.join(RESERVED_KEY_SUFFIXES)} after the last slash"
-        raise ApiError("invalid_key", f"stream: expected {expected} {reserved}")
+        raise ApiError("invalid_key", f"stream: {constraint} {reserved}, got {key!r:.60}.")
     return key
 
 
@@ -98,10 +98,10 @@ class GroupProcessor:
 
     def __init__(self, store: Store, learner: Detector | SRA, max_streams: int) -> None:
         self.store, self.max_streams = store, max_streams
-        self.models = ModelPool(learner)
+        self.learners = LearnerPool(learner)
         self.registry = StreamRegistry(warmup_points(learner))
         self.checkpointed_rows: dict[int, int] = {}  # of each stream in the last checkpoint
-        config, stored = model_config(learner), store.get_meta("learner")
+        config, stored = learner_config(learner), store.get_meta("learner")
         for name, value in config.items():
             if stored is not None and (before := stored.get(name)) != value:
                 message = f"the database was made with {before}, got {value}. Use the same value or another database."
@@ -125,17 +125,17 @@ class GroupProcessor:
             log.info("replayed %d points after the last checkpoint", n_replayed)
 
     def _read_state(self, connection: Connection) -> int:
-        """Replace models and registry by the state in the database; return the number of replayed points."""
-        models, registry = self.models, self.registry
+        """Replace learners and registry by the state in the database; return the number of replayed points."""
+        learners, registry = self.learners, self.registry
         checkpoint_id, bodies, row_counts = read_checkpoint(connection)
-        models.restore(bodies)
+        learners.restore(bodies)
         registry.clear()
         for entry in points.read_streams(connection):
             registry.add(entry)
         checkpointed_rows = {n: rows for n, rows in row_counts.tolist() if n in registry.by_id}
-        for stream_id in models.counts():
+        for stream_id in learners.counts():
             if stream_id not in registry.by_id:  # deleted after the checkpoint
-                models.drop(stream_id)
+                learners.drop(stream_id)
         for stream_id, block in points.read_latest_points(connection, SPARKLINE_POINTS):
             _restore_latest(registry.by_id[stream_id], block)
         for stream_id, first_row in points.read_first_rows(connection).items():
@@ -145,8 +145,8 @@ class GroupProcessor:
         for stream in streams:
             first_row = checkpointed_rows.get(stream.entry.id, 0)
             if stream.n_points > first_row:
-                n_replayed += models.replay(connection, stream.entry.id, stream.entry.width, first_row)
-        for stream_id, (_, n_rejected) in models.counts().items():
+                n_replayed += learners.replay(connection, stream.entry.id, stream.entry.width, first_row)
+        for stream_id, (_, n_rejected) in learners.counts().items():
             registry.by_id[stream_id].n_rejected = n_rejected
         for stream_id, n_alarms, n_open, *newest_ids in count_alarms(connection):
             stream = registry.by_id[stream_id]
@@ -212,7 +212,7 @@ class GroupProcessor:
         aligned = [_align_values(part, self.registry.by_key.get(part.key)) for part in parts]
         n_new, n_streams = sum(part.key not in self.registry.by_key for part in parts), len(self.registry.by_key)
         if n_new and n_streams + n_new > self.max_streams:
-            message = f"stream: expected at most {self.max_streams} streams, {n_streams} exist. Delete some."
+            message = f"stream: must be one of at most {self.max_streams} streams, {n_streams} exist. Delete some."
             raise ApiError("too_many_streams", message)
         accepted = []
         for part, values in zip(parts, aligned, strict=True):
@@ -235,7 +235,7 @@ class GroupProcessor:
         for width in sorted({stream.entry.width for stream in changed.values()}):
             pieces = [piece for piece in accepted if piece.stream.entry.width == width]
             next_alarm_id = self._next_alarm_id + len(alarms)
-            blocks, new_alarms = process_group_of_width(self.models, width, pieces, now, next_alarm_id)
+            blocks, new_alarms = process_group_of_width(self.learners, width, pieces, now, next_alarm_id)
             points.write_blocks(connection, blocks)
             alarms += new_alarms
         if alarms:
@@ -247,14 +247,14 @@ class GroupProcessor:
         return set(changed)
 
     def delete_stream(self, key: str) -> int:
-        """Delete a stream, its points, its alarms and its model; return its id."""
+        """Delete a stream, its points, its alarms and its learner; return its id."""
         with self.registry.lock:
             stream = self.registry.require(key)
             stream_id = stream.entry.id
             with self.store.write_transaction() as connection:
                 points.delete_stream(connection, stream_id)
                 set_meta(connection, "next_alarm_id", self._next_alarm_id)  # ids are never reused
-            self.models.drop(stream_id)
+            self.learners.drop(stream_id)
             self.registry.remove(stream)
             self.checkpointed_rows.pop(stream_id, None)
         return stream_id
@@ -262,9 +262,9 @@ class GroupProcessor:
     def start_checkpoint(self) -> CheckpointWriter:
         """Return the writer of a checkpoint of the present state."""
         self._checkpoint_id += 1
-        counts = self.models.counts()
+        counts = self.learners.counts()
         row_counts = np.array([(stream_id, seen) for stream_id, (seen, _) in counts.items()], np.int64).reshape(-1, 2)
-        return CheckpointWriter(self._checkpoint_id, self.models.to_bytes(), row_counts)
+        return CheckpointWriter(self._checkpoint_id, self.learners.to_bytes(), row_counts)
 
     def finish_checkpoint(self, checkpoint: CheckpointWriter) -> None:
         """Record that a checkpoint is complete."""
@@ -327,13 +327,13 @@ def _align_values(part: StreamPoints, stream: StreamInfo | None) -> Vector:
             message = f"values: the variables of {key} have no names. Send {width} values as a list."
             raise ApiError("unknown_variable", message)
         if unknown := [name for name in part.names if name not in names]:
-            message = f"values: {key} has no variable {unknown[0]!r:.80}; it has {', '.join(names):.300}"
+            message = f"values: {key} has no variable {unknown[0]!r:.80}; it has {', '.join(names):.300}."
             raise ApiError("unknown_variable", message)
         values = np.full((len(part), width), np.nan)
         values[:, [names.index(name) for name in part.names]] = part.values
         return values
     if part.values.shape[1] != width:
-        raise ApiError("dimension_mismatch", f"values: expected {width} per point of {key}, got {part.values.shape[1]}")
+        raise ApiError("dimension_mismatch", f"values: must be {width} per point of {key}, got {part.values.shape[1]}.")
     return part.values
 
 
@@ -342,8 +342,8 @@ def _check_time_kind(part: StreamPoints, stream: StreamInfo) -> None:
     latest = stream.clock.latest
     event_time = next((time for time in part.event_times if time is not None), None)
     if latest is not None and event_time is not None and type(latest) is not type(event_time):
-        kind = "numbers" if isinstance(latest, float) else "dates"
-        raise ApiError("invalid_time", f"time: expected {kind} as in earlier points of {part.key!r:.80}")
+        kind, other = ("numbers", "dates") if isinstance(latest, float) else ("dates", "numbers")
+        raise ApiError("invalid_time", f"time: must be {kind} as in earlier points of {part.key!r:.80}, got {other}.")
 
 
 def _skip_late(stream: StreamInfo, part: StreamPoints, values: Vector) -> tuple[list[int], dict[str, int]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
-from limpet.core.algorithm import MAX_ABS_VALUE
+from limpet.core.algorithm import are_valid
 from limpet.server.db.schema import SOURCE_POSITIONS_TABLE
 from limpet.server.ingest.processor import IngestRequest, StreamPoints, check_key
 from limpet.server.monitor import Monitor
@@ -26,7 +26,7 @@ from limpet.streams.sources.base import BaseSource, ProbedSource, split_batch
 from limpet.streams.timestamps import format_times, to_comparable
 
 log = logging.getLogger("limpet.server")
-MAX_LOGGED = 5
+MAX_LOGGED_INVALID_POINTS = 5
 
 
 class SourceReader:
@@ -37,7 +37,7 @@ class SourceReader:
 
     def __init__(self, monitor: Monitor, source: BaseSource, name: str, default_key: str, joint: bool | None) -> None:
         self.name, self.state, self.error = name, "running", ""
-        self.n_records = self.n_invalid = 0
+        self.n_records = self.n_malformed = self.n_invalid = 0
         self._monitor, self._source, self.default_key, self._joint = monitor, source, default_key, joint
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="limpet source", daemon=True)
@@ -45,7 +45,8 @@ class SourceReader:
 
     def to_api(self) -> dict[str, Any]:
         """Return the state as the API has it."""
-        return {name: getattr(self, name) for name in ("name", "state", "error", "n_records", "n_invalid")}
+        names = ("name", "state", "error", "n_records", "n_malformed", "n_invalid")
+        return {name: getattr(self, name) for name in names}
 
     def stop(self) -> None:
         """Stop after the current batch, and close the source."""
@@ -75,7 +76,7 @@ class SourceReader:
             source.wait_for_schema(self._stop, position)
         is_split = source.schema is not None and should_split(len(source.schema.values), self._joint)
         for batch in source.read(position):
-            self.n_invalid += batch.rejects.total
+            self.n_malformed += batch.malformed.total
             if batch.n_records:
                 self._process(split_batch(batch) if is_split else batch)
                 source.commit(batch.position)
@@ -83,9 +84,12 @@ class SourceReader:
                 return
 
     def _process(self, batch: Batch) -> None:
-        """Submit the points of a batch; log those that cannot be used."""
-        parts = []
-        for part in split_by_stream(batch, self.default_key):
+        """Submit the points of a batch; count and log the invalid ones."""
+        parts, is_valid = [], are_valid(batch.values)
+        is_gap = (batch.variable_names is not None) & np.isnan(batch.values).all(axis=1)  # of a split record
+        if n_invalid := int(np.count_nonzero(~is_valid & ~is_gap)):
+            self._log_invalid(n_invalid, "without a value, infinite, or beyond 1e150")
+        for part in split_by_stream(batch if is_valid.all() else batch.filter(is_valid), self.default_key):
             try:
                 check_key(part.key)
             except ApiError as error:
@@ -111,15 +115,12 @@ class SourceReader:
 
     def _log_invalid(self, n: int, reason: str) -> None:
         self.n_invalid += n
-        if self.n_invalid <= MAX_LOGGED:
-            log.warning("%s: ignored %d points: %s", self.name, n, reason)
+        if self.n_invalid <= MAX_LOGGED_INVALID_POINTS:
+            log.warning("%s: %d points not used: %s", self.name, n, reason)
 
 
 def split_by_stream(batch: Batch, default_key: str) -> Iterator[StreamPoints]:
-    """Yield the valid points of a batch by stream."""
-    is_in_range = (np.isnan(batch.values) | (np.abs(batch.values) <= MAX_ABS_VALUE)).all(axis=1)
-    is_valid = np.asarray(is_in_range & ~np.isnan(batch.values).all(axis=1))
-    batch = batch if is_valid.all() else batch.filter(is_valid)
+    """Yield the points of a batch by stream."""
     keys = composite_keys(batch)
     names = None if batch.variable_names is not None or batch.values.shape[1] == 1 else batch.names
     rows_by_key: dict[str, list[int]] = {}

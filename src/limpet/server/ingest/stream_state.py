@@ -77,7 +77,7 @@ class StreamInfo:
         self.open_alarm = self.newest_alarm = summarize_alarm(alarm)
 
     def to_api(self, n_warmup_points: int) -> dict[str, Any]:
-        """Return the stream as the API has it; below `n_warmup_points` some kinds of alarm are not possible yet."""
+        """Return the stream as the API has it; up to `n_warmup_points` some kinds of alarm are not possible."""
         return {
             "key": self.entry.key,
             "variables": self.names,
@@ -85,7 +85,7 @@ class StreamInfo:
             "n_rejected": self.n_rejected,
             "n_alarms": self.n_alarms,
             "open_alarms": self.open_alarms,
-            "state": "alarming" if self.open_alarms else "learning" if self.n_points < n_warmup_points else "quiet",
+            "state": "alarming" if self.open_alarms else "learning" if self.n_points <= n_warmup_points else "quiet",
             "last_time": self.last_time,
             "last_seen": self.last_seen,
             "last": self.last,
@@ -99,7 +99,7 @@ class StreamInfo:
 class StreamRegistry:
     """All streams by key and id. The writer thread changes it, any thread may read.
 
-    From `n_warmup_points` points of a stream on, every kind of alarm is possible.
+    After `n_warmup_points` points of a stream every kind of alarm is possible.
     """
 
     def __init__(self, n_warmup_points: int) -> None:
@@ -112,7 +112,7 @@ class StreamRegistry:
     def require(self, key: str) -> StreamInfo:
         """Return the stream with this key, or raise."""
         if (stream := self.by_key.get(key)) is None:
-            raise ApiError("unknown_stream", f"stream: {key!r:.80} does not exist")
+            raise ApiError("unknown_stream", f"stream: {key!r:.80} does not exist.")
         return stream
 
     def streams(self) -> list[StreamInfo]:
@@ -226,7 +226,7 @@ class StreamRun:
         return len(self.values) >= LONG_RUN_THRESHOLD
 
 
-class ModelPool:
+class LearnerPool:
     """Learners of all streams: a fleet, keyed by stream id, for each number of variables."""
 
     def __init__(self, learner: Detector | SRA) -> None:
@@ -270,7 +270,7 @@ class ModelPool:
         for width, body in bodies.items():
             fleet = from_bytes(bytearray(body))
             if not isinstance(fleet, Fleet):
-                raise CheckpointError("database: the checkpoint holds a learner, expected a fleet.")
+                raise CheckpointError("database: the checkpoint must hold a fleet, got a learner.")
             self._add_fleet(width, fleet)
 
     def counts(self) -> dict[int, tuple[int, int]]:
@@ -339,7 +339,7 @@ def _process_short_runs(fleet: Fleet, runs: Sequence[StreamRun]) -> tuple[Trace,
 
 
 def process_group_of_width(
-    models: ModelPool, width: int, pieces: list[AcceptedPoints], now: float, first_alarm_id: int
+    learners: LearnerPool, width: int, pieces: list[AcceptedPoints], now: float, first_alarm_id: int
 ) -> tuple[list[tuple[int, PointBlock]], list[tuple[int, dict[str, Any]]]]:
     """Learn accepted points of streams with the same number of variables, and update these streams.
 
@@ -349,7 +349,7 @@ def process_group_of_width(
     for piece in pieces:
         by_stream.setdefault(piece.stream.entry.id, []).append(piece)
     runs = sorted(map(_merge_pieces, by_stream.values()), key=lambda run: not run.is_long)
-    trace, means = models.process(width, runs)
+    trace, means = learners.process(width, runs)
     given_times = [time for run in runs for piece in by_stream[run.stream_id] for time in piece.times]
     arrived = format_unix_time(now)
     times = [arrived if time is None else time for time in given_times]

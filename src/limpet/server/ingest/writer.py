@@ -136,7 +136,7 @@ class WriterThread:
 
     def _check_running(self) -> None:
         if self._stopped:
-            raise ApiError("stopping", "the server is stopping")
+            raise ApiError("stopping", "the server is stopping.")
 
     def stop(self) -> None:
         """Process the queue, write a checkpoint, and stop."""
@@ -262,7 +262,7 @@ class WriterThread:
             return
         try:
             if not self._is_consistent:
-                raise ApiError("store_unavailable", "the database cannot be read")
+                raise ApiError("store_unavailable", "the database cannot be read.")
             task.result.set_result(task.function())
         except BaseException as error:
             task.result.set_exception(error)
@@ -280,4 +280,4 @@ class WriterThread:
 
 def _fail_requests(requests: list[IngestRequest], reason: str) -> None:
     for request in requests:
-        request.future.set_exception(ApiError("store_unavailable", f"nothing was stored: {reason}"))
+        request.future.set_exception(ApiError("store_unavailable", f"nothing was stored: {reason.rstrip('.')}."))

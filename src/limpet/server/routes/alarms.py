@@ -39,7 +39,7 @@ def list_alarms(
 async def change_alarm(monitor: MonitorDep, id: AlarmId, patch: schemas.AlarmPatch) -> Response:
     """Acknowledge or reopen an alarm, and set its note."""
     if any(char == "\x00" or "\ud800" <= char <= "\udfff" for char in patch.note or ""):
-        raise ApiError("invalid", "note: expected a string without NUL and lone surrogates")
+        raise ApiError("invalid", "note: must be a string without NUL and lone surrogates.")
     alarm = await monitor.run_on_writer(lambda: _apply_patch(monitor, id, patch))
     monitor.notifier.notify(monitor.get_stream(alarm["key"]).entry.id, {"event": "alarm_changed", "data": alarm})
     return json_response(alarm)
@@ -60,7 +60,7 @@ def _apply_patch(monitor: Monitor, alarm_id: int, patch: schemas.AlarmPatch) -> 
     with monitor.store.write_transaction() as connection:
         before = store.get_alarm(connection, alarm_id)
         if before is None:
-            raise ApiError("unknown_alarm", f"id: alarm {alarm_id} does not exist")
+            raise ApiError("unknown_alarm", f"id: alarm {alarm_id} does not exist.")
         store.update_alarm(connection, alarm_id, patch.acknowledged, patch.note)
         after = store.get_alarm(connection, alarm_id)
         assert after is not None

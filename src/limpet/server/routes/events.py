@@ -77,7 +77,7 @@ async def _summary_events(monitor: Monitor, since: int) -> AsyncIterator[bytes]:
                 payload = await run_in_threadpool(registry.changed_since, since, MAX_EVENT_STREAMS)
                 since = payload["seq"]
                 yield _format_event("streams", payload, f"{PROCESS_EPOCH}-{since}")
-            if comment := await _wait_for_news(listener, started):
+            if comment := await _wait_for_event(listener, started):
                 yield comment
 
 
@@ -103,7 +103,7 @@ async def _point_events(monitor: Monitor, stream: StreamInfo | None, after: int)
                     yield _format_event("points", payload, str(after))
                     if stream.n_points > after + 1:
                         continue
-            if comment := await _wait_for_news(listener, started):
+            if comment := await _wait_for_event(listener, started):
                 yield comment
 
 
@@ -115,8 +115,8 @@ def _read_new_points(monitor: Monitor, stream: StreamInfo, after: int) -> dict[s
     return payload
 
 
-async def _wait_for_news(listener: Listener, started: float) -> bytes:
-    """Wait for news, then until the next event is due; return a comment after a long silence."""
+async def _wait_for_event(listener: Listener, started: float) -> bytes:
+    """Wait for an event, then until it is due; return a comment after a long silence."""
     if not await listener.wait(HEARTBEAT_INTERVAL_S):
         return b": heartbeat\n\n"
     await asyncio.sleep(max(0.0, MIN_EVENT_INTERVAL_S - (time.monotonic() - started)))

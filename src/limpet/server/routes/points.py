@@ -78,17 +78,17 @@ async def _learn(
     """Parse the body of a request and learn its points; return the response by stream once they are stored."""
     media_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise ApiError("unsupported_media_type", f"Content-Type: expected application/json, got {media_type!r:.60}")
+        raise ApiError("unsupported_media_type", f"Content-Type: must be application/json, got {media_type!r:.60}.")
     body = await request.body()
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ApiError("malformed_json", f"body: not valid JSON: {error}"[:300]) from None
+        raise ApiError("malformed_json", f"body: must be valid JSON: {error}."[:300]) from None
     parts = parse(_extract_points(content))
     if (key := request.headers.get("idempotency-key")) is not None:
         if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not all("!" <= char <= "~" for char in key):
-            expected = f"1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters without spaces"
-            raise ApiError("invalid", f"Idempotency-Key: expected {expected}")
+            constraint = f"must be 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters without spaces"
+            raise ApiError("invalid", f"Idempotency-Key: {constraint}, got {key!r:.60}.")
         key = f"{request.scope['path']} {key}"
     digest = hashlib.sha256(body).hexdigest()
     return await asyncio.wrap_future(monitor.writer.submit(IngestRequest(parts, key, digest)))
@@ -101,13 +101,13 @@ def _extract_points(content: Any) -> list[Any]:
     """Return the points of a decoded body: a point, a list, or an object with a list under points."""
     if isinstance(content, dict) and "points" in content:
         if len(content) > 1 or not isinstance(content["points"], list):
-            raise ApiError("invalid_point", "points: expected a list, without further fields next to it")
+            raise ApiError("invalid_point", "points: must be a list, without further fields next to it.")
         content = content["points"]
     points = content if isinstance(content, list) else [content]
     if not points:
-        raise ApiError("invalid_point", "points: expected at least one point, got an empty list")
+        raise ApiError("invalid_point", "points: must have at least one point, got an empty list.")
     if len(points) > MAX_REQUEST_POINTS:
-        raise ApiError("too_many_points", f"points: expected at most {MAX_REQUEST_POINTS}, got {len(points)}")
+        raise ApiError("too_many_points", f"points: must be at most {MAX_REQUEST_POINTS}, got {len(points)}.")
     return points
 
 
@@ -116,7 +116,7 @@ def _group_by_stream(points: list[Any]) -> list[StreamPoints]:
     by_key: dict[str, list[Any]] = {}
     for index, point in enumerate(points):
         if not isinstance(point, dict) or "stream" not in point:
-            raise _invalid_point(index, "expected an object with stream and value or values")
+            raise _invalid_point(index, "must be an object with stream and value or values")
         key = point["stream"]
         if not isinstance(key, str) or key not in by_key:
             by_key[check_key(key)] = []
@@ -141,7 +141,7 @@ def parse_stream_points(key: str, points: Sequence[Any]) -> StreamPoints:
                 times[index], event_times[index] = _parse_time(point["time"], index)
     values, names = _to_matrix(raw_values)
     if len({type(event_time) for event_time in event_times if event_time is not None}) > 1:
-        raise ApiError("invalid_time", "time: expected numbers or dates, got both")
+        raise ApiError("invalid_time", "time: must be numbers or dates, got both.")
     return StreamPoints(key, values, names, times, event_times)
 
 
@@ -151,15 +151,15 @@ def _extract_value(point: dict[str, Any], index: int) -> Any:
     if type(value) in (int, float) and len(point) == 1 + ("time" in point):  # the most common case
         return value
     if unknown := sorted(point.keys() - {"value", "values", "time"}):
-        raise _invalid_point(index, f"expected value or values, and time, got {unknown[0]!r:.60}")
+        raise _invalid_point(index, f"must have value or values, and time, got {unknown[0]!r:.60}")
     if ("value" in point) == ("values" in point):
-        raise _invalid_point(index, "expected either value or values")
+        raise _invalid_point(index, "must have either value or values")
     if "value" not in point:
         value = point["values"]
         if not isinstance(value, list | dict) or not value:
-            raise _invalid_point(index, "values: expected a list or an object of numbers")
+            raise _invalid_point(index, "values: must be a list or an object of numbers")
     elif not is_number(value):
-        raise _invalid_point(index, f"value: expected a number, got {_json_type_name(value)}")
+        raise _invalid_point(index, f"value: must be a number, got {_json_type_name(value)}")
     return value
 
 
@@ -168,7 +168,7 @@ def _parse_time(time: Any, index: int) -> tuple[str, EventTime]:
     if is_number(time) and abs(time) < 1e300:
         return (str(time) if isinstance(time, int) else repr(time)), float(time)
     if (event_time := parse_iso_ns(time)) is None:
-        message = f"point {index}: time: expected a number or an ISO 8601 string, got {str(time)!r:.60}"
+        message = f"point {index}: time: must be a number or an ISO 8601 string, got {str(time)!r:.60}."
         raise ApiError("invalid_time", message)
     return str(time), event_time
 
@@ -184,7 +184,7 @@ def _to_matrix(points: list[Any]) -> tuple[Vector, VariableNames]:
     for index, point in enumerate(points):
         row = point if isinstance(point, list) else [point]
         if len(row) != width:
-            message = f"point {index}: expected {width} values as in the first point, got {len(row)}"
+            message = f"point {index}: must have {width} values as in the first point, got {len(row)}."
             raise ApiError("dimension_mismatch", message)
         rows.append([_to_float(value, index) for value in row])
     _check_width(width)
@@ -205,12 +205,12 @@ def _to_matrix_by_name(points: list[Any]) -> tuple[Vector, VariableNames]:
     names: dict[str, int] = {}
     for index, point in enumerate(points):
         if not isinstance(point, dict):
-            raise _invalid_point(index, "expected an object of values by name, as in other points")
+            raise _invalid_point(index, "must be an object of values by name, as in other points")
         for name in point:
             names.setdefault(name, len(names))
     _check_width(len(names))
     if invalid_names := [name for name in names if not 0 < len(name) <= MAX_KEY_CHARS or not name.isprintable()]:
-        message = f"expected names of 1 to {MAX_KEY_CHARS} printable characters, got {invalid_names[0]!r:.60}"
+        message = f"must have names of 1 to {MAX_KEY_CHARS} printable characters, got {invalid_names[0]!r:.60}."
         raise ApiError("invalid_point", f"values: {message}")
     values = np.full((len(points), len(names)), np.nan)
     for index, point in enumerate(points):
@@ -224,13 +224,13 @@ def _to_float(value: Any, index: int) -> float:
     if value is None:
         return np.nan
     if not is_number(value):
-        raise _invalid_point(index, f"expected a number, or null for a missing value, got {_json_type_name(value)}")
+        raise _invalid_point(index, f"must be a number, or null for a missing value, got {_json_type_name(value)}")
     return float(value) if -1e300 < value < 1e300 else np.inf
 
 
 def _check_width(width: int) -> None:
     if not 0 < width <= MAX_VARIABLES:
-        raise ApiError("dimension_mismatch", f"values: expected 1 to {MAX_VARIABLES} per point, got {width}")
+        raise ApiError("dimension_mismatch", f"values: must be 1 to {MAX_VARIABLES} per point, got {width}.")
 
 
 def _check_values(values: Vector) -> Vector:
@@ -238,14 +238,14 @@ def _check_values(values: Vector) -> Vector:
     if (np.abs(values) <= MAX_ABS_VALUE).all():  # the most common case
         return values
     if (too_large := np.flatnonzero((np.abs(values) > MAX_ABS_VALUE).any(axis=1))).size:
-        raise _invalid_point(too_large[0], f"expected absolute values up to {MAX_ABS_VALUE:g}")
+        raise _invalid_point(too_large[0], f"must have absolute values of at most {MAX_ABS_VALUE:g}")
     if (empty := np.flatnonzero(np.isnan(values).all(axis=1))).size:
-        raise _invalid_point(empty[0], "expected at least one value, got null only")
+        raise _invalid_point(empty[0], "must have at least one value, got null only")
     return values
 
 
 def _invalid_point(index: int, message: str) -> ApiError:
-    return ApiError("invalid_point", f"point {index}: {message}")
+    return ApiError("invalid_point", f"point {index}: {message}.")
 
 
 def _json_type_name(value: Any) -> str:

@@ -68,7 +68,7 @@ def read_stream_history(
 
 @router.get("/streams/{key:path}", response_model=schemas.StreamDetails, responses=NOT_FOUND_RESPONSE)
 async def read_stream(monitor: MonitorDep, key: str) -> Response:
-    """Return a stream with the state of its model."""
+    """Return a stream with the state of its learner."""
     stream = monitor.get_stream(key)
     return json_response(await monitor.run_on_writer(lambda: _describe_stream(monitor, stream)))
 
@@ -84,11 +84,11 @@ async def delete_stream(monitor: MonitorDep, key: str) -> Response:
 def _describe_stream(monitor: Monitor, stream: StreamInfo) -> dict[str, Any]:
     """Return the summary and the estimates of a stream, and the summary of an automatic learner."""
     content = stream.to_api(monitor.processor.registry.n_warmup_points)
-    content |= {"estimate": None, "summary": None, "calibration": None}
-    learner = monitor.processor.models.get(stream.entry.width, stream.entry.id)
+    content |= {"estimate": None, "summary": None, "fitted_params": None}
+    learner = monitor.processor.learners.get(stream.entry.width, stream.entry.id)
     with suppress(LimpetError):  # not initialized yet
         names = ("weights", "means", "covariances")
         content["estimate"] = learner and {name: getattr(learner, name).tolist() for name in names}
     if content["estimate"] and isinstance(learner, Detector) and learner.started:
-        content |= {"summary": learner.summary(), "calibration": learner.fitted_params()}
+        content |= {"summary": learner.summary(), "fitted_params": learner.fitted_params()}
     return content

@@ -204,9 +204,9 @@ class NatsConnection:
 
 
 def _describe_error(error: BaseException | None) -> str:
-    words = str(error).strip()
-    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in words:
+    text = str(error).strip()
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in text:
         return "connection refused"
     if isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower():
         return "no response"
-    return words.removeprefix("nats: ") or type(error).__name__
+    return text.removeprefix("nats: ") or type(error).__name__

@@ -166,10 +166,10 @@ class Consumer(NatsConnection):
             self.broken.set_result(None)
 
     def _handle_status(self, status: str, headers: dict[str, str]) -> None:
-        words = headers.get("Description", "")
+        reason = headers.get("Description", "")
         n_remaining = headers.get("Nats-Pending-Messages")
-        if status != "100" and (n_remaining is None or words in CONSUMER_LOST_REASONS):
-            self.mark_lost(words.lower() or f"the consumer is gone, status {status}")
+        if status != "100" and (n_remaining is None or reason in CONSUMER_LOST_REASONS):
+            self.mark_lost(reason.lower() or f"the consumer is gone, status {status}")
         elif n_remaining is not None and status != "100":
             self._n_requested = max(0, self._n_requested - int(n_remaining))
             self.submit(self._request_messages())

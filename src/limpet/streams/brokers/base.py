@@ -1,4 +1,4 @@
-"""What the brokers share: sources that decode messages, sinks that encode results, and queues between threads."""
+"""Base classes of broker sources and sinks."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class KafkaSource(BrokerSource):
         last = False
         while not last:
             polled = []
-            if self._follow or not partitions.all_read:
+            if self._follow or not partitions.is_complete:
                 first = consumer.poll(POLL_TIMEOUT_S)
                 if first is not None:  # with those that have arrived, rather than wait for a full batch
                     polled = [first, *consumer.consume(self._batch_size - 1, 0)]
@@ -80,7 +80,7 @@ class KafkaSource(BrokerSource):
             messages = [Message(record.offset(), self._topic, record.value() or b"") for record in records]
             if messages:
                 monitor.on_message()
-            last = not self._follow and partitions.all_read
+            last = not self._follow and partitions.is_complete
             yield self._make_batch(messages, partitions.to_position(), partitions.get_lag(), last=last)
             if self._follow:
                 partitions.refresh()
@@ -156,7 +156,7 @@ class KafkaSink(BrokerSink):
 
     def _on_delivery(self, error: Any, message: Any) -> None:
         if error is not None and self._failure is None:
-            self._failure = LimpetError(f"{self._servers}: a message was not delivered: {error.str()}")
+            self._failure = LimpetError(f"{self._servers}: a message was not delivered: {error.str()}.")
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -212,7 +212,7 @@ class _PartitionOffsets:
                 if not follow:
                     self._end[number] = min(self._end[number], self._next[number])
             elif error.fatal() or error.code() == self._kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise LimpetError(f"{self._servers}: {self._topic}: {error.str()}")
+                raise LimpetError(f"{self._servers}: {self._topic}: {error.str()}.")
             elif time.monotonic() - self._last_warning > PARTITION_REFRESH_INTERVAL_S:  # can be transient
                 self._last_warning = time.monotonic()
                 log.warning("%s: %s: %s", self._servers, self._topic, error.str())
@@ -223,7 +223,7 @@ class _PartitionOffsets:
         return True
 
     @property
-    def all_read(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything available at the start has been read."""
         return all(self._next[number] >= end for number, end in self._end.items())
 
@@ -264,16 +264,16 @@ class _PartitionOffsets:
         try:
             low, high = self._consumer.get_watermark_offsets(self._partition(number), timeout=REPLY_TIMEOUT_S)
         except self._kafka.KafkaException as error:
-            raise InvalidInputError(f"{self._servers}: {self._topic}: {describe_error(error)}") from error
+            raise InvalidInputError(f"{self._servers}: {self._topic}: {describe_error(error)}.") from error
         if stored_offset is None or low <= stored_offset <= high:
             return low if stored_offset is None else stored_offset, high
         label = f"{self._servers}: partition {number} of {self._topic}"
         if stored_offset < low:
-            words = "%s starts at %d: %d messages were deleted before they were read"
-            log.warning(words, label, low, low - stored_offset)
+            message = "%s starts at %d: %d messages were deleted before they were read"
+            log.warning(message, label, low, low - stored_offset)
         else:
-            words = "%s ends at %d, before %d: it was created again, and is read from the beginning"
-            log.warning(words, label, high, stored_offset)
+            message = "%s ends at %d, before %d: it was created again, and is read from the beginning"
+            log.warning(message, label, high, stored_offset)
         return low, high
 
 
@@ -297,7 +297,7 @@ def make_client(kind: Any, servers: str, settings: dict[str, Any], monitor: _Err
     try:
         return kind({"log_level": 0, **settings, "bootstrap.servers": servers, "error_cb": monitor})
     except import_confluent_kafka().KafkaException as error:
-        raise InvalidInputError(f"kafka://{servers}: {describe_error(error)}") from error
+        raise InvalidInputError(f"kafka://{servers}: {describe_error(error)}.") from error
 
 
 def list_topics(client: Any, servers: str, *topic: str) -> Any:
@@ -311,8 +311,8 @@ def list_topics(client: Any, servers: str, *topic: str) -> Any:
 def describe_error(error: Any) -> str:
     """Describe an error without codes."""
     inner = error.args[0] if getattr(error, "args", None) else error
-    words = inner.str() if hasattr(inner, "str") else str(inner)
-    return "no response" if "timed out" in words.lower() or "transport failure" in words.lower() else words
+    text = inner.str() if hasattr(inner, "str") else str(inner)
+    return "no response" if "timed out" in text.lower() or "transport failure" in text.lower() else text
 
 
 class _ErrorMonitor:
@@ -325,7 +325,7 @@ class _ErrorMonitor:
     def __call__(self, error: Any) -> None:
         kafka = import_confluent_kafka()
         if error.fatal():
-            self.failure = LimpetError(f"{self._servers}: {error.str()}")
+            self.failure = LimpetError(f"{self._servers}: {error.str()}.")
         elif error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and not self._lost:
             self._lost = True
             log.warning("%s: connection lost; retrying", self._servers)

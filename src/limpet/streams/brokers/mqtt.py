@@ -304,8 +304,8 @@ class _MqttSession(_MqttConnection):
                 self._n_discarded += 1
                 if time.monotonic() - self._last_discard_warning > 10:
                     self._last_discard_warning = time.monotonic()
-                    words = "%s: %d messages of QoS 0 were dropped: the queue is full"
-                    log.warning(words, self.label, self._n_discarded)
+                    message_format = "%s: %d messages of QoS 0 were discarded: the queue is full"
+                    log.warning(message_format, self.label, self._n_discarded)
                 return
         else:
             content_hash = hash((message.topic, payload))

@@ -100,7 +100,7 @@ class Block:
         batch = _parse_lines(reader, self.data) if self.data else Batch(np.zeros(0))
         batch.position, batch.schema = position, reader.schema
         if self.oversized_prefix is not None:
-            batch.rejects.add(RECORD_TOO_LONG, batch.n_records, self.oversized_prefix)
+            batch.malformed.add(RECORD_TOO_LONG, batch.n_records, self.oversized_prefix)
             batch.n_records += 1
         return batch
 

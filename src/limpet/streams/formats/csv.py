@@ -23,12 +23,12 @@ from limpet.streams.batch import Batch
 from limpet.streams.formats.json import (
     MAX_RECORD_BYTES,
     NO_KEY,
-    NO_TIME,
+    NO_TIME_REASON,
     NOT_UTF8,
     RECORD_TOO_LONG,
     SCHEMA_SAMPLE_RECORDS,
     ParsedRecord,
-    batch_from_records,
+    batch_from_parsed,
 )
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema, is_time_name
 
@@ -271,10 +271,10 @@ class CsvReader:
         if body and not rows:
             fields = len(split_fields(body[0], separator))
             raise InvalidInputError(
-                f"the header has the columns {join_names(names)}, but the next line has {fields} fields"
+                f"the header has the columns {join_names(names)}, but the next line has {fields} fields."
             )
         if not body and spec.columns is None and names:
-            raise InvalidInputError(f"no records after the header {join_names(names)}")
+            raise InvalidInputError(f"no records after the header {join_names(names)}.")
         sample = [
             {name: _parse_field(field, dialect.decimal) for name, field in zip(names, row, strict=True)}
             for row in rows[:SCHEMA_SAMPLE_RECORDS]
@@ -293,7 +293,7 @@ class CsvReader:
 
     def _make_batch_from_lines(self, data: bytes, position: Any) -> Batch:
         lines = (line for line in data.split(b"\n") if line.rstrip(b"\r"))
-        return batch_from_records(((self._parse_line(line), line) for line in lines), self.schema, position)
+        return batch_from_parsed(((self._parse_line(line), line) for line in lines), self.schema, position)
 
     def _parse_line(self, line: bytes) -> ParsedRecord:
         if len(line) > MAX_RECORD_BYTES:
@@ -318,7 +318,7 @@ class CsvReader:
         if self.schema.time is not None:
             moment = self._parse_time(fields[self._field_index[self.schema.time]])
             if moment is None:
-                return _reason_unless_invalid_utf8(text, NO_TIME)
+                return _reason_unless_invalid_utf8(text, NO_TIME_REASON)
         return point, moment, key
 
     def _parse_time(self, field: str) -> Any:

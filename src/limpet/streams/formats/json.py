@@ -11,7 +11,7 @@ import numpy as np
 
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys, is_valid_utf8
-from limpet.streams.batch import Batch, RejectLog
+from limpet.streams.batch import Batch, InputErrorLog
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
 from limpet.streams.timestamps import is_number, parse_time, to_time_array
 
@@ -19,7 +19,7 @@ SCHEMA_SAMPLE_RECORDS = 100  # records that the columns are inferred from
 DEFAULT_VALUE_NAME = "value"  # of a number without a name
 MAX_RECORD_BYTES = 1 << 20
 NOT_JSON, NOT_UTF8, RECORD_TOO_LONG = "not JSON", "not UTF-8", f"longer than {MAX_RECORD_BYTES:,} bytes"
-NOT_A_RECORD, NO_KEY, NO_TIME = "not a record of numbers", "no key", "no time, or not one like the others"
+NOT_A_RECORD, NO_KEY, NO_TIME_REASON = "not a record of numbers", "no key", "no time, or not one like the others"
 SUBJECT_COLUMNS = ("topic", "subject")  # stand for the origin of a message, if its records have no such column
 ParsedRecord = tuple[list[float], Any, str] | str
 """Values, time and key of a record, or the reason why it is malformed."""
@@ -47,7 +47,7 @@ class JsonReader:
             self._infer_schema(sample[:SCHEMA_SAMPLE_RECORDS])
         schema = self.schema or Schema((DEFAULT_VALUE_NAME,))
         parsed = ((_parse_record(record, schema), payload) for record, payload in records)
-        batch = batch_from_records(parsed, schema, position)
+        batch = batch_from_parsed(parsed, schema, position)
         batch.schema = self.schema
         return batch
 
@@ -130,17 +130,27 @@ def _parse_record(record: dict[str, Any] | str, schema: Schema) -> ParsedRecord:
     if schema.time is not None and schema.time_kind is not None:
         moment = parse_time(record.get(schema.time), schema.time_kind)
         if moment is None:
-            return NO_TIME
+            return NO_TIME_REASON
     return point, moment, key
 
 
-def batch_from_records(records: Iterable[tuple[ParsedRecord, bytes]], schema: Schema, position: Any) -> Batch:
-    """Return the points of parsed records, each of which comes with its text."""
-    rejects, n_records, accepted = RejectLog(), 0, []
+def batch_from_records(records: Iterable[dict[str, Any]], schema: Schema, position: Any) -> Batch:
+    """Return the points of records, such as rows of a table; records that do not fit the schema count as malformed.
+
+    >>> batch = batch_from_records([{"a": 1, "b": "x"}, {"a": "y"}], Schema(("a",)), position=2)
+    >>> batch.values.tolist(), batch.malformed.counts
+    ([[1.0]], Counter({"'a' is not a number": 1}))
+    """
+    return batch_from_parsed(((_parse_record(record, schema), record) for record in records), schema, position)
+
+
+def batch_from_parsed(records: Iterable[tuple[ParsedRecord, Any]], schema: Schema, position: Any) -> Batch:
+    """Return the points of parsed records, each of which comes with its text or the record."""
+    malformed, n_records, accepted = InputErrorLog(), 0, []
     for index, (parsed, text) in enumerate(records):
         n_records += 1
         if isinstance(parsed, str):
-            rejects.add(parsed, index, text)
+            malformed.add(parsed, index, text)
         else:
             accepted.append((index, *parsed))
     record_index, points, times, keys = zip(*accepted, strict=True) if accepted else ((), (), (), ())
@@ -153,5 +163,5 @@ def batch_from_records(records: Iterable[tuple[ParsedRecord, bytes]], schema: Sc
         schema,
         record_index=np.array(record_index, np.int64),
     )
-    batch.n_records, batch.rejects, batch.tz_aware = n_records, rejects, schema.is_zoned
+    batch.n_records, batch.malformed, batch.tz_aware = n_records, malformed, schema.is_zoned
     return batch

@@ -85,11 +85,11 @@ def make_offset(sink: BaseSink, **parts: Any) -> dict[str, Any]:
 def check_offset(sink: BaseSink, offset: Any) -> dict[str, Any]:
     """Return an offset after checking that it belongs to this sink."""
     if not isinstance(offset, dict) or "sink" not in offset:
-        raise CheckpointError(f"checkpoint: has no offset of {sink.name}. Give another --checkpoint folder")
+        raise CheckpointError(f"checkpoint: has no offset of {sink.name}. Give another --checkpoint folder.")
     if offset["sink"] != sink.name:
         raise CheckpointError(
             f"checkpoint: belongs to the sink {offset['sink']}, got {sink.name}. Give the same sink, or another "
-            "--checkpoint folder"
+            "--checkpoint folder."
         )
     return offset
 
@@ -133,13 +133,13 @@ class MultiSink(BaseSink):
         names = [sink.name for sink in self.sinks if sink.is_exclusive]
         duplicates = [name for name in names if names.count(name) > 1]
         if duplicates:
-            raise InvalidInputError(f"sink: must be given once, got {duplicates[0]} twice")
+            raise InvalidInputError(f"sink: must be given once, got {duplicates[0]} twice.")
         offsets = offset if offset is not None else [None] * len(self.sinks)
         if not isinstance(offsets, list) or len(offsets) != len(self.sinks):
             n_known = len(offsets) if isinstance(offsets, list) else 1
             raise CheckpointError(
                 f"checkpoint: belongs to {n_known} sinks, got {len(self.sinks)}. Give the same sinks, or another "
-                "--checkpoint folder"
+                "--checkpoint folder."
             )
         for sink, sink_offset in zip(self.sinks, offsets, strict=True):
             if sink_offset is not None and sink.name:

@@ -1,4 +1,4 @@
-"""Files as sinks, truncated to the last checkpoint, but never by another run than the one that owns them."""
+"""File sinks, truncated to the last checkpoint by the run that owns them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class OwnerLockFile:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
-            raise InvalidInputError(f"{self.path}: must name the owner of the results, cannot be read") from None
+            raise InvalidInputError(f"{self.path}: must name the owner of the results, cannot be read.") from None
 
     def write(self, owner: SinkOwner) -> bool:
         """Set the owner durably; return False if the file cannot be written."""
@@ -106,7 +106,7 @@ class OwnedSink(BaseSink):
         """Truncate the results to the offset."""
         try:
             if not self._lock():
-                raise InvalidInputError(f"{self.path}: in use by another run, or given twice")
+                raise InvalidInputError(f"{self.path}: in use by another run, or given twice.")
             if offset is None:
                 self._start()
             else:
@@ -131,14 +131,14 @@ class OwnedSink(BaseSink):
 def check_folder(path: Path) -> None:
     """Raise if the folder of a file is missing."""
     if not path.absolute().parent.is_dir():
-        raise InvalidInputError(f"{path}: cannot be written, its folder {path.parent} does not exist")
+        raise InvalidInputError(f"{path}: cannot be written, its folder {path.parent} does not exist.")
 
 
 def check_unowned(target: str, owner: SinkOwner | None, count: int) -> None:
     """Raise if a new run must not append; an owner that has not written anything is ignored."""
     if owner is not None and count != owner.since:
         raise InvalidInputError(
-            f"{target}: must not belong to another --checkpoint folder, whose run would truncate it. Give another file"
+            f"{target}: must not belong to another --checkpoint folder, whose run would truncate it. Give another file."
         )
 
 
@@ -147,7 +147,7 @@ def check_owner(target: str, owner: SinkOwner | None, expected_owner: str | None
     if (None if owner is None else owner.name) != expected_owner and (owner is not None or n_later > 0):
         raise CheckpointError(
             f"{target}: another run has written to it since the checkpoint. Nothing was changed. Give another file and "
-            "another --checkpoint folder"
+            "another --checkpoint folder."
         )
 
 
@@ -186,7 +186,7 @@ class LinesFile(OwnedSink):
             yield
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise InvalidInputError(f"{self.path}: cannot be written: {reason}") from None
+            raise InvalidInputError(f"{self.path}: cannot be written: {reason}.") from None
 
     def write(self, results: BatchResult) -> None:
         """Append lines; other processes can read them at once."""
@@ -223,7 +223,7 @@ class LinesFile(OwnedSink):
             self._file.close()
         self._open()
         if not self._lock():
-            raise InvalidInputError(f"{self.path}: in use by another run")
+            raise InvalidInputError(f"{self.path}: in use by another run.")
         self._file.seek(0, os.SEEK_END)
         if self._owner is not None:
             self._owners.write(SinkOwner(self._owner, self._file.tell()))
@@ -246,10 +246,10 @@ class LinesFile(OwnedSink):
         size, known_size = self._count(), int(offset["size"])
         if size < known_size:
             raise CheckpointError(
-                f"{self.path}: must have the {known_size:,} bytes of the checkpoint, got {size:,}. Lines are missing"
+                f"{self.path}: must have the {known_size:,} bytes of the checkpoint, got {size:,}. Lines are missing."
             )
         if self._tail_checksum(known_size) != offset["tail"]:
-            raise CheckpointError(f"{self.path}: must be the file of the checkpoint, got one with other lines")
+            raise CheckpointError(f"{self.path}: must be the file of the checkpoint, got one with other lines.")
         self._owner = offset["owner"]
         check_owner(str(self.path), self._owners.read(), self._owner, size - known_size)
         self._file.truncate(known_size)
@@ -296,7 +296,7 @@ class CsvFile(LinesFile):
                     header = next(csv.reader(file), [])
                 if header != list(self._names):
                     columns = f"{', '.join(self._names)}, got {', '.join(header)}"
-                    raise InvalidInputError(f"{self.path}: must have the columns {columns}. Give another file")
+                    raise InvalidInputError(f"{self.path}: must have the columns {columns}. Give another file.")
             else:
                 writer.writerow(self._names)
         for row in to_rows(results, self.table):

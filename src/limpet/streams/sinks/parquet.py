@@ -35,7 +35,7 @@ class ParquetFile(BaseSink):
         import_pyarrow()
         self.path, self.table = Path(path), check_table(table)
         if self.path.is_dir() or not self.path.parent.is_dir():
-            raise InvalidInputError(f"{path}: must be a file in an existing folder")
+            raise InvalidInputError(f"{path}: must be a file in an existing folder.")
         self._file: _PartialFile | None = None
         self._empty_results = BatchResult(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8)))
         self.name = f"{table} in {self.path.resolve()}"
@@ -56,7 +56,7 @@ class ParquetFile(BaseSink):
     def truncate_to(self, offset: Any) -> None:
         """Accept the offset of an empty file only."""
         if offset is not None and check_offset(self, offset)["rows"]:
-            raise InvalidInputError(f"{self.path}: cannot be resumed. Give a folder of parts, whose name ends in /")
+            raise InvalidInputError(f"{self.path}: cannot be resumed. Give a folder of parts, with a / after the name.")
 
     def drain(self) -> None:
         """Mark the file as complete."""
@@ -92,7 +92,7 @@ class ParquetParts(OwnedSink):
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInputError(f"{folder}: cannot be a folder of parts: {error.strerror}") from None
+            raise InvalidInputError(f"{folder}: cannot be a folder of parts: {error.strerror}.") from None
         self._n_parts = self._next_part_number()
         self._part: _PartialFile | None = None
         self._schema: Any = None
@@ -168,7 +168,7 @@ class ParquetParts(OwnedSink):
         if not schema.equals(self._schema):
             was, now = (", ".join(f"{field.name} ({field.type})" for field in each) for each in (self._schema, schema))
             raise InvalidInputError(
-                f"{self.path}: must have the columns of its parts, {was}, got {now}. Give another folder"
+                f"{self.path}: must have the columns of its parts, {was}, got {now}. Give another folder."
             )
 
 
@@ -180,7 +180,7 @@ class _PartialFile:
         try:
             self._handle: BinaryIO = self.temporary_path.open("wb")
         except OSError as error:
-            raise InvalidInputError(f"{path}: cannot be written: {error.strerror}") from None
+            raise InvalidInputError(f"{path}: cannot be written: {error.strerror}.") from None
         self._writer: Any = None
         self._buffered: list[Any] = []
         self.n_rows = self._n_written = 0

@@ -97,8 +97,8 @@ class SqliteSink(BaseSink):
                     continue
                 known_rows = int(rows[name])
                 if count < known_rows:
-                    words = f"must have the {known_rows} {name} of the checkpoint, got {count}"
-                    raise CheckpointError(f"{self.path}: {words}")
+                    constraint = f"must have the {known_rows} {name} of the checkpoint, got {count}"
+                    raise CheckpointError(f"{self.path}: {constraint}.")
                 check_owner(f"the table {name} of {self.path}", owner, offset["owner"], count - known_rows)
                 if count > known_rows:
                     self._database.execute(f"delete from {name} where n >= ?", (known_rows,))
@@ -132,7 +132,7 @@ class SqliteSink(BaseSink):
         for name in self.tables:
             count, owner = self._read_state(name)
             if count != self._next[name] or (None if owner is None else owner.name) != self._owner:
-                raise InvalidInputError(f"{self.path}: another run writes to its table {name}. Give another file")
+                raise InvalidInputError(f"{self.path}: another run writes to its table {name}. Give another file.")
 
     def _insert_rows(self, name: str, results: BatchResult) -> int:
         """Insert the rows of one table and return the number of rows then."""
@@ -155,7 +155,7 @@ class SqliteSink(BaseSink):
         if existing != list(columns):
             raise InvalidInputError(
                 f"{self.path}: its table {name} must have the columns {', '.join(columns)}, got {', '.join(existing)}. "
-                "Give another file"
+                "Give another file."
             )
         self._created_tables.add(name)
 
@@ -164,7 +164,7 @@ class SqliteSink(BaseSink):
         try:
             yield
         except sqlite3.Error as error:
-            raise InvalidInputError(f"{self.path}: cannot be written: {error}") from None
+            raise InvalidInputError(f"{self.path}: cannot be written: {error}.") from None
 
 
 def _quote(name: str) -> str:

@@ -60,9 +60,9 @@ class WebhookSink(BaseSink):
         self, url: str, *, timeout: float = 10.0, patience: float = 5.0, retry_delays: tuple[float, float] = (0.5, 60.0)
     ) -> None:
         if not timeout > 0 or not patience >= 0:
-            raise InvalidInputError(f"timeout, patience: must be positive, got {timeout} and {patience}")
+            raise InvalidInputError(f"timeout, patience: must be positive, got {timeout} and {patience}.")
         if not 0 < retry_delays[0] <= retry_delays[1]:
-            raise InvalidInputError(f"retry_delays: must be positive and increasing, got {retry_delays}")
+            raise InvalidInputError(f"retry_delays: must be positive and increasing, got {retry_delays}.")
         self._url, self._client = _open_client(url, timeout)
         self.redacted_url = f"{self._url.scheme}://{self._url.netloc.decode()}"
         self.name = f"alarms to {self.redacted_url}"
@@ -193,7 +193,7 @@ def _open_client(url: str, timeout: float) -> tuple[httpx.URL, httpx.Client]:
         parsed = httpx.URL()
     if not parsed.host or parsed.scheme not in ("http", "https") or re.search(r"\s", url):
         redacted_url = re.sub(r".*@", "…@", url.partition("?")[0])
-        raise InvalidInputError(f"url: must be http://host/… or https://host/…, got {redacted_url!r}")
+        raise InvalidInputError(f"url: must be http://host/… or https://host/…, got {redacted_url!r}.")
     httpx_log = logging.getLogger("httpx")
     if httpx_log.level == logging.NOTSET:
         httpx_log.setLevel(logging.WARNING)  # it logs whole URLs as INFO, and the path of a web hook is often a secret

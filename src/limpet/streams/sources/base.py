@@ -13,6 +13,7 @@ import numpy as np
 from limpet.fleet._key_index import StrKeys
 from limpet.streams.batch import Batch
 from limpet.streams.schema import Schema
+from limpet.streams.timestamps import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT
 
 
 class BaseSource(ABC):
@@ -45,7 +46,7 @@ class BaseSource(ABC):
         """
 
     def commit(self, position: Any) -> None:
-        """Forget everything up to a position: it has been learned, and will not be read again."""
+        """Release or acknowledge what precedes a position, which is in a checkpoint."""
 
     def close(self) -> None:
         """Release files and connections."""
@@ -67,7 +68,7 @@ class SourceWrapper(BaseSource):
         self.source.schema = schema
 
     def commit(self, position: Any) -> None:
-        """Forget everything up to a position."""
+        """Release or acknowledge what precedes a position, which is in a checkpoint."""
         self.source.commit(position)
 
     def close(self) -> None:
@@ -89,13 +90,13 @@ class ProbedSource(SourceWrapper):
         for batch in self._start(position):
             if len(batch):
                 self._buffered.append(batch)
-                self.schema = self.schema or batch.schema
+                self.schema = self.schema or batch.schema or make_schema(batch)
                 return True
             if batch.n_records and not self._buffered:
                 self._buffered.append(batch)
             elif batch.n_records:  # malformed records before the first point, merged into one batch
                 first = self._buffered[0]
-                first.rejects.merge(batch.rejects, first.n_records)
+                first.malformed.merge(batch.malformed, first.n_records)
                 first.n_records += batch.n_records
                 first.position, first.schema = batch.position, batch.schema
             if stop.is_set():
@@ -108,15 +109,28 @@ class ProbedSource(SourceWrapper):
         if batches is None or position != self._position:
             batches = self._start(position)
         while self._buffered:
-            yield self._buffered.pop(0)
+            yield self._with_schema(self._buffered.pop(0))
         self._batches = None
-        yield from batches
+        yield from map(self._with_schema, batches)
+
+    def _with_schema(self, batch: Batch) -> Batch:
+        batch.schema = batch.schema or self.schema  # checkpoints have it
+        return batch
 
     def _start(self, position: Any) -> Iterator[Batch]:
         if isinstance(self._batches, Generator):
             self._batches.close()
         self._position, self._batches, self._buffered = position, self.source.read(position), []
         return self._batches
+
+
+def make_schema(batch: Batch) -> Schema:
+    """Return the columns of a batch whose source does not know them, for its names, keys and times."""
+    key = None if batch.keys is None else "key"
+    if batch.times is None:
+        return Schema(batch.variables, key=key)
+    time_kind = {"M": ISO_FORMAT, "f": NUMBER_FORMAT}.get(batch.times.dtype.kind, TEXT_FORMAT)
+    return Schema(batch.variables, "time", time_kind, key)
 
 
 class SplitColumns(SourceWrapper):
@@ -147,7 +161,6 @@ def split_batch(batch: Batch) -> Batch:
     """Return the batch with one point per variable, record by record."""
     n, width = batch.values.shape
     assert batch.record_index is not None
-    names = list(batch.names or (f"x{i}" for i in range(width)))
     keys = batch.keys
     if keys is not None:
         codes = np.arange(n) if keys.codes is None else keys.codes
@@ -158,6 +171,6 @@ def split_batch(batch: Batch) -> Batch:
         names=("value",),
         keys=keys,
         times=None if batch.times is None else np.repeat(batch.times, width),
-        variable_names=StrKeys(names, np.tile(np.arange(width), n)),
+        variable_names=StrKeys(list(batch.variables), np.tile(np.arange(width), n)),
         record_index=np.repeat(batch.record_index, width),
     )

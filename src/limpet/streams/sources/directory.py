@@ -45,7 +45,7 @@ class DirectorySource(BaseSource):
     ) -> None:
         self.path, self.spec, self.follow = Path(path), spec, follow
         if not self.path.is_dir():
-            raise InvalidInputError(f"{self.path}: no such directory.")
+            raise InvalidInputError(f"source: must be an existing directory, got {self.path}.")
         self._open_source = open_source
         self._done: dict[str, FileStamp] = {}
         self._done_list: list[FileStamp] | None = None
@@ -95,9 +95,9 @@ class DirectorySource(BaseSource):
             self._done[name], self._done_list = [name, *stamp], None
         if error is not None:
             log.error("%s was skipped: %s", path, error)
-            reject_batch = self._make_empty_batch(n_records=1)
-            reject_batch.rejects.add(UNREADABLE_FILE, 0, f"{name}: {error}")
-            yield reject_batch
+            error_batch = self._make_empty_batch(n_records=1)
+            error_batch.malformed.add(UNREADABLE_FILE, 0, f"{name}: {error}")
+            yield error_batch
 
     def _check_time_kind(self, schema: Schema | None) -> None:
         """Adopt the columns of the first file; raise if a later one has times of another kind."""

@@ -53,7 +53,7 @@ class FileSource(BaseSource):
         plain = Path(self.path.stem) if self.is_gzip else self.path
         self.input_format = input_format or FORMAT_BY_SUFFIX.get(plain.suffix.lower())
         if self.is_gzip and follow:
-            raise InvalidInputError(f"{self.path} is compressed and cannot be followed. Read it once.")
+            raise InvalidInputError(f"source: must not be compressed to be followed, got {self.path}. Read it once.")
         self._reader: formats.LinesReader | None = None
 
     def read(self, position: Any = None) -> Iterator[Batch]:
@@ -78,7 +78,7 @@ class FileSource(BaseSource):
 
     def _open(self) -> IO[bytes]:
         if self.path.is_fifo():
-            raise InvalidInputError(f"{self.path} is a pipe. Use `limpet watch {self.path} --no-follow`.")
+            raise InvalidInputError(f"source: must be a file, got a pipe. Use `limpet watch {self.path} --no-follow`.")
         with self._wrap_errors():
             opener: Callable[..., Any] = gzip.open if self.is_gzip else open
             file: IO[bytes] = opener(self.path, "rb")
@@ -97,11 +97,9 @@ class FileSource(BaseSource):
                 return None
             head += self._read_bytes(file, formats.HEAD_BYTES - len(head))
         if not head.strip():
-            raise InvalidInputError(f"{self.path} is empty.")
+            raise InvalidInputError(f"source: must be a non-empty file, got {self.path}.")
         if not formats.is_text(head):
-            raise InvalidInputError(
-                f"{self.path} is not a text file. CSV or JSON in UTF-8, one record per line, can be read."
-            )
+            raise InvalidInputError(f"source: must be UTF-8 text, one CSV or JSON record per line, got {self.path}.")
         if self.follow or len(head) == formats.HEAD_BYTES:  # the last line may be incomplete
             head = head[: head.rfind(b"\n") + 1] or head
         try:
@@ -175,8 +173,8 @@ class FileSource(BaseSource):
         try:
             yield
         except (OSError, EOFError, zlib.error) as error:
-            why = str(getattr(error, "strerror", None) or error).lower()
-            raise InvalidInputError(f"{self.path} cannot be read: {why}") from None
+            reason = str(getattr(error, "strerror", None) or error).lower()
+            raise InvalidInputError(f"source: {self.path} cannot be read: {reason}.") from None
 
 
 class StdinSource(BaseSource):
@@ -233,7 +231,7 @@ class StdinSource(BaseSource):
             first = head[: head.find(b"\n") + 1]
             return len(first) if isinstance(self._reader, CsvReader) and self._reader.is_header(first) else 0
         if not head.strip():
-            raise InvalidInputError(f"{self.path or 'standard input'} is empty.")
+            raise InvalidInputError(f"source: must not be empty, got {self.path or 'standard input'}.")
         complete_lines = head[: head.rfind(b"\n") + 1] or head
         self._reader, start = formats.sniff_reader(complete_lines, self.spec, self.input_format)
         self.schema = self._reader.schema
@@ -242,12 +240,13 @@ class StdinSource(BaseSource):
     def _open(self) -> int:
         if self.path is None:
             if sys.stdin is None:
-                raise InvalidInputError("standard input is closed.")
+                raise InvalidInputError("source: must be open, got a closed standard input.")
             return sys.stdin.fileno()
         try:  # opened for writing as well, the pipe has no end
             return os.open(self.path, (os.O_RDWR if self.follow else os.O_RDONLY) | os.O_NONBLOCK)
         except OSError as error:
-            raise InvalidInputError(f"{self.path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+            reason = (error.strerror or str(error)).lower()
+            raise InvalidInputError(f"source: {self.path} cannot be read: {reason}.") from None
 
 
 def _read_pipe(pipe: int, n: int, timeout_s: float) -> bytes | None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from limpet.exceptions import CheckpointError, InvalidInputError
-from limpet.streams.batch import MAX_KEPT_REJECTS, Batch, RejectLog, position_field
+from limpet.streams.batch import MAX_KEPT_ERRORS, Batch, InputErrorLog, position_field
 from limpet.streams.formats import arrow
 from limpet.streams.formats.arrow import import_pyarrow
-from limpet.streams.formats.json import NO_KEY, NO_TIME, SCHEMA_SAMPLE_RECORDS
+from limpet.streams.formats.json import NO_KEY, NO_TIME_REASON, SCHEMA_SAMPLE_RECORDS
 from limpet.streams.schema import ANY_COLUMNS, ColumnSpec, Schema, infer_schema
 from limpet.streams.sources.base import BaseSource
 
@@ -40,7 +40,7 @@ class ParquetSource(BaseSource):
         self._types = self._file.schema_arrow
         duplicates = [name for name, n in Counter(self._types.names).items() if n > 1]
         if duplicates:
-            raise InvalidInputError(f"{self.path} has more than one column {duplicates[0]!r}.")
+            raise InvalidInputError(f"source: columns of {self.path} must be distinct, got {duplicates[0]!r} repeated.")
         self.schema = infer_schema(self._sample(spec), spec)
         self._check_columns(self.schema, 0)
 
@@ -50,7 +50,7 @@ class ParquetSource(BaseSource):
         schema = self.schema
         assert schema is not None
         if position is not None and position_field(position, "file", list) != self._fingerprint:
-            raise CheckpointError(f"{self.path} was replaced since the checkpoint. Use another --checkpoint folder.")
+            raise CheckpointError(f"source: {self.path} was replaced since the checkpoint. Use another --checkpoint.")
         self._check_columns(schema, row)
         string_columns = [schema.key] if schema.key and arrow.is_string_type(self._types.field(schema.key).type) else []
         with self._open(string_columns) as file:
@@ -79,8 +79,8 @@ class ParquetSource(BaseSource):
             )
         except (OSError, pa.ArrowException) as error:
             number = getattr(error, "errno", None)
-            why = os.strerror(number) if number else str(error).splitlines()[0]
-            raise InvalidInputError(f"{self.path} cannot be read: {why}.") from None
+            reason = os.strerror(number) if number else str(error).splitlines()[0]
+            raise InvalidInputError(f"source: {self.path} cannot be read: {reason}.") from None
 
     def _checksum(self) -> int:
         """Checksum of the footer, which has the offsets of all columns."""
@@ -93,8 +93,8 @@ class ParquetSource(BaseSource):
         try:
             return next(batches, None)
         except (OSError, import_pyarrow().ArrowException) as error:
-            why = str(error).splitlines()[0]
-            raise InvalidInputError(f"{self.path} cannot be read after row {row}: {why}.") from None
+            reason = str(error).splitlines()[0]
+            raise InvalidInputError(f"source: {self.path} cannot be read after row {row}: {reason}.") from None
 
     def _sample(self, spec: ColumnSpec) -> list[dict[str, Any]]:
         """Return the first rows as plain values, with a placeholder of the type where a column is empty."""
@@ -113,7 +113,7 @@ class ParquetSource(BaseSource):
         """Raise if a column is missing or of a wrong type, or if the file has fewer rows."""
         for name in schema.required_columns:
             if name not in self._types.names:
-                raise InvalidInputError(f"{self.path} has no column {name!r}.")
+                raise InvalidInputError(f"source: must have the column {name!r}, got {self.path} without it.")
         empty = self._types.empty_table().to_batches() or [import_pyarrow().RecordBatch.from_pylist([], self._types)]
         self._make_batch(empty[0], schema, 0)
         if row > self.n_rows:
@@ -129,29 +129,29 @@ class ParquetSource(BaseSource):
         if keys is not None and keys.codes is not None:
             invalid[NO_KEY] = keys.codes < 0
         if schema.time is not None and schema.time_kind is not None:
-            times, invalid[NO_TIME] = arrow.to_times(rows.column(schema.time), schema.time_kind)
+            times, invalid[NO_TIME_REASON] = arrow.to_times(rows.column(schema.time), schema.time_kind)
         position = {"row": end, "file": self._fingerprint}
         batch = Batch(values, position, schema.values, keys, times, schema, lag=self.n_rows - end)
-        batch.rejects = _make_rejects(invalid, rows)
+        batch.malformed = _make_input_errors(invalid, rows)
         batch.tz_aware = schema.is_zoned
-        return batch if not batch.rejects.total else batch.filter(~np.logical_or.reduce(list(invalid.values())))
+        return batch if not batch.malformed.total else batch.filter(~np.logical_or.reduce(list(invalid.values())))
 
 
-def _make_rejects(invalid: dict[str, arrow.Flags], rows: Any) -> RejectLog:
+def _make_input_errors(flags_by_reason: dict[str, arrow.Flags], rows: Any) -> InputErrorLog:
     """Count the malformed rows, each for its first reason, and keep the first few."""
-    rejects = RejectLog()
+    malformed = InputErrorLog()
     seen: arrow.Flags = np.zeros(len(rows), np.bool_)
-    rejected_rows: list[tuple[int, str]] = []
-    for reason, flags in invalid.items():
+    first: list[tuple[int, str]] = []
+    for reason, flags in flags_by_reason.items():
         indexes = np.flatnonzero(flags & ~seen)
         seen |= flags
-        rejects.counts[reason] += len(indexes)
-        rejected_rows += [(index, reason) for index in indexes[:MAX_KEPT_REJECTS].tolist()]
-    rejects.counts += Counter()  # removes zeros
-    for index, reason in sorted(rejected_rows)[:MAX_KEPT_REJECTS]:
+        malformed.counts[reason] += len(indexes)
+        first += [(index, reason) for index in indexes[:MAX_KEPT_ERRORS].tolist()]
+    malformed.counts += Counter()  # removes zeros
+    for index, reason in sorted(first)[:MAX_KEPT_ERRORS]:
         record = {name: arrow.convert_column(rows.column(name).slice(index, 1))[0][0] for name in rows.schema.names}
-        rejects.keep(reason, index, repr(record))
-    return rejects
+        malformed.keep(reason, index, repr(record))
+    return malformed
 
 
 def _select_row_groups(row: int, sizes: list[int]) -> tuple[list[int], int]:

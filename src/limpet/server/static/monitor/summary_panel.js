@@ -15,7 +15,7 @@ export function createSummaryPanel(path, text) {
     h(
       "p",
       { class: "soft small" },
-      "The learner follows the level and the spread of the stream and rejects points beyond its threshold. A p-value is the probability of a point at least as unusual. The false-alarm rate bounds how often an alarm is raised without a change.",
+      "The learner follows the level and the spread of the stream and rejects points beyond its threshold. A p-value is the probability of a point at least as unusual. The false-alarm rate bounds the expected number of false alarms per point of a stable stream, for changes and for anomalies each.",
     ),
     output,
   );
