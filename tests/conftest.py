@@ -18,8 +18,8 @@ settings.register_profile(
 settings.load_profile("limpet")
 
 
-class Undisturbed(event.Listener):
-    """Compiling makes millions of objects that stay: to look for garbage among them again and again takes long."""
+class PauseGarbageCollection(event.Listener):
+    """Pause garbage collection during compilation, which creates millions of objects that are kept."""
 
     depth = 0
 
@@ -33,11 +33,11 @@ class Undisturbed(event.Listener):
             gc.enable()
 
 
-event.register("numba:compile", Undisturbed())
+event.register("numba:compile", PauseGarbageCollection())
 
 
 def pytest_collection_finish():
-    """Thousands of tests and all that they import stay to the end, too."""
+    """Exclude the collected tests and their imports from garbage collection."""
     gc.collect()
     gc.freeze()
 
@@ -82,8 +82,8 @@ def spark():
     """One session of Spark for all tests that need one."""
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
-        lacks = pytest.fail if "CI" in os.environ else pytest.skip
-        lacks("Spark needs Java: apt-get install openjdk-17-jre-headless")
+        fail_or_skip = pytest.fail if "CI" in os.environ else pytest.skip
+        fail_or_skip("Spark needs Java: apt-get install openjdk-17-jre-headless")
     from limpet.spark import session
 
     session = session(2, spark_driver_memory="2g")
@@ -94,10 +94,10 @@ def spark():
 @pytest.fixture(scope="session")
 def distribution(tmp_path_factory):
     """The folder with sdist and wheel, built from a clean copy of the sources: the wheel from the sdist."""
-    from helpers.packages import build, exported
+    from helpers.packages import build_distribution, export_sources
 
     folder = tmp_path_factory.mktemp("distribution")
-    build(exported(folder / "sources"), folder / "dist")
+    build_distribution(export_sources(folder / "sources"), folder / "dist")
     return folder / "dist"
 
 
@@ -111,6 +111,6 @@ def wheel(distribution):
 @pytest.fixture(scope="session")
 def core(tmp_path_factory, wheel):
     """An environment with limpet and no extras."""
-    from helpers.packages import empty_environment
+    from helpers.packages import make_environment
 
-    return empty_environment(tmp_path_factory.mktemp("core") / "env", wheel)
+    return make_environment(tmp_path_factory.mktemp("core") / "env", wheel)

@@ -12,8 +12,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning"),  # of checks on ten rows, or on constants
 ]
 
-LEAST_OF_RIVER, LEAST_OF_SKTIME = 26, 93
-LEAST_OF_SKLEARN = {
+MIN_RIVER_CHECKS, MIN_SKTIME_CHECKS = 26, 93
+MIN_SKLEARN_CHECKS = {
     "OutlierDetector": 46,
     "StreamScores": 46,
     "OnlineGaussianMixture": 40,
@@ -24,7 +24,7 @@ LEAST_OF_SKLEARN = {
 
 @pytest.fixture
 def report(capsys):
-    """Prints a line of what was checked, also where output is captured."""
+    """Print the number of checks, even if output is captured."""
 
     def print_report(library, name, n, skipped=0):
         with capsys.disabled():
@@ -38,7 +38,7 @@ def report(capsys):
 
 @pytest.fixture
 def credit_card(tmp_path, monkeypatch):
-    """A local file in the place where river would download its data set of card frauds to: 30 features, 1 % frauds.
+    """Write a local file where river would download its data set of card frauds: 30 features, 1 % frauds.
 
     River knows it by its size alone, so the file is as long as the true one; the checks read 10,000 rows of it.
     """
@@ -74,20 +74,20 @@ def test_river(which, credit_card, report):
     assert not getattr(model, "_unit_test_skips", set)()
     names = [check.__name__ for check in checks.yield_checks(model)]
     checks.check_estimator(model) if which < 2 else [check(model.clone()) for check in checks.yield_checks(model)]
-    assert len(names) >= (LEAST_OF_RIVER if which < 2 else 14)
+    assert len(names) >= (MIN_RIVER_CHECKS if which < 2 else 14)
     report("river", type(model).__name__ + ("(SRA(rho=0.01))" if which == 1 else ""), len(names))
 
 
 # scikit-learn
 
 
-@pytest.mark.parametrize("name", LEAST_OF_SKLEARN)
+@pytest.mark.parametrize("name", MIN_SKLEARN_CHECKS)
 def test_sklearn(name, report):
     from sklearn.utils.estimator_checks import check_estimator
 
     from limpet.adapters import sklearn as adapters
 
-    assert set(adapters.__all__) == set(LEAST_OF_SKLEARN)
+    assert set(adapters.__all__) == set(MIN_SKLEARN_CHECKS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(getattr(adapters, name)(), on_skip=None)  # raises where one fails
@@ -95,7 +95,7 @@ def test_sklearn(name, report):
     others = {result["check_name"] for result in results if result["status"] != "passed"}
     # This check requires SCIPY_ARRAY_API=1 at import, as in `make test-certified`.
     assert others <= (set() if os.environ.get("SCIPY_ARRAY_API") == "1" else {"check_array_api_input"})
-    assert passed >= LEAST_OF_SKLEARN[name] - len(others)
+    assert passed >= MIN_SKLEARN_CHECKS[name] - len(others)
     report("scikit-learn", name, passed, len(others))
 
 
@@ -112,5 +112,5 @@ def test_sktime(name, report):
         warnings.simplefilter("ignore")
         results = check_estimator(getattr(adapters, name), raise_exceptions=True, verbose=False)
     assert set(results.values()) == {"PASSED"}
-    assert len(results) >= LEAST_OF_SKTIME
+    assert len(results) >= MIN_SKTIME_CHECKS
     report("sktime", name, len(results))

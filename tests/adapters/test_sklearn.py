@@ -1,4 +1,4 @@
-"""limpet in scikit-learn: in pipelines and searches, with dataframes, kept and copied as scikit-learn's users do."""
+"""limpet in scikit-learn: in pipelines and searches, with dataframes, pickled and cloned."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -33,11 +33,11 @@ from limpet.adapters.sklearn import (
 NAMES = ["load", "power", "heat"]
 
 
-def rows(n=600, seed=0, d=3):
+def make_rows(n=600, seed=0, d=3):
     return np.random.default_rng(seed).normal((5.0, 900.0, 60.0)[:d], (1.0, 40.0, 2.0)[:d], (n, d))
 
 
-def regression(n=3000, seed=0, corrupted=0.05):
+def make_regression(n=3000, seed=0, corrupted=0.05):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2)) * (1.0, 100.0)
     clean = X @ (2.0, 0.05) + 3.0
@@ -46,35 +46,35 @@ def regression(n=3000, seed=0, corrupted=0.05):
     return X, y, clean
 
 
-def classes(n=3000, seed=0, flipped=0.0):
+def make_classes(n=3000, seed=0, flipped=0.0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     y = X[:, 0] - X[:, 1] + 0.3 * rng.normal(size=n) > 0.0
     return X, np.where(y ^ (rng.random(n) < flipped), "up", "down")
 
 
-ALL = [
-    (OutlierDetector(), (rows(),)),
-    (StreamScores(), (rows(),)),
-    (OnlineGaussianMixture(2), (rows(d=1),)),
-    (RobustRegressor(), regression(500)[:2]),
-    (RobustClassifier(), classes(500)),
+ESTIMATORS = [
+    (OutlierDetector(), (make_rows(),)),
+    (StreamScores(), (make_rows(),)),
+    (OnlineGaussianMixture(2), (make_rows(d=1),)),
+    (RobustRegressor(), make_regression(500)[:2]),
+    (RobustClassifier(), make_classes(500)),
 ]
-every_one = pytest.mark.parametrize(
-    ("estimator", "data"), ALL, ids=[type(estimator_).__name__ for estimator_, _ in ALL]
+every_estimator = pytest.mark.parametrize(
+    ("estimator", "data"), ESTIMATORS, ids=[type(estimator_).__name__ for estimator_, _ in ESTIMATORS]
 )
 
 
-def results(estimator, X):
+def get_outputs(estimator, X):
     names = ("predict", "transform", "score_samples", "decision_function", "predict_proba")
     return [getattr(estimator, name)(X[:50]) for name in names if hasattr(estimator, name)]
 
 
-# What all of them keep to
+# The contract of all estimators
 
 
-@every_one
-def test_pieces_learn_what_the_whole_learns(estimator, data):
+@every_estimator
+def test_partial_fit_in_pieces_equals_fit(estimator, data):
     whole, pieces = clone(estimator), clone(estimator)
     if isinstance(estimator, RobustRegressor | RobustClassifier):
         whole.set_params(max_iter=1)
@@ -82,82 +82,82 @@ def test_pieces_learn_what_the_whole_learns(estimator, data):
     for cut in np.array_split(np.arange(len(data[0])), 7):
         extra = {"classes": np.unique(data[1])} if isinstance(estimator, RobustClassifier) else {}
         pieces.partial_fit(*(part[cut] for part in data), **extra)
-    for estimator_, other in zip(results(whole, data[0]), results(pieces, data[0]), strict=True):
-        np.testing.assert_array_equal(estimator_, other)
-
-
-@every_one
-def test_a_pickled_estimator_continues(estimator, data):
-    estimator_ = clone(estimator).fit(*data)
-    other = pickle.loads(pickle.dumps(estimator_))
-    for each in (estimator_, other):
-        each.partial_fit(*data)
-    for ours, theirs in zip(results(estimator_, data[0]), results(other, data[0]), strict=True):
+    for ours, theirs in zip(get_outputs(whole, data[0]), get_outputs(pieces, data[0]), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@every_one
+@every_estimator
+def test_a_pickled_estimator_continues(estimator, data):
+    fitted = clone(estimator).fit(*data)
+    other = pickle.loads(pickle.dumps(fitted))
+    for each in (fitted, other):
+        each.partial_fit(*data)
+    for ours, theirs in zip(get_outputs(fitted, data[0]), get_outputs(other, data[0]), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@every_estimator
 def test_a_clone_has_the_parameters_and_no_state(estimator, data):
     fitted = clone(estimator).fit(*data)
     again = clone(fitted)
     assert again.get_params() == fitted.get_params()
     with pytest.raises(NotFittedError):
-        results(again, data[0])
+        get_outputs(again, data[0])
 
 
-@every_one
+@every_estimator
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_names_of_features_are_kept_and_held_against_what_comes(estimator, data, frame):
+def test_feature_names_are_stored_and_checked(estimator, data, frame):
     X, rest = data[0], data[1:]
     names = NAMES[: X.shape[1]]
     fitted = clone(estimator).fit(frame(X, columns=names) if frame is pd.DataFrame else frame(X, schema=names), *rest)
     assert list(fitted.feature_names_in_) == names
     plain = clone(estimator).fit(X, *rest)
     table = pd.DataFrame(X, columns=names)
-    for estimator_, other in zip(results(fitted, table), results(plain, X), strict=True):
-        np.testing.assert_array_equal(estimator_, other)
+    for ours, theirs in zip(get_outputs(fitted, table), get_outputs(plain, X), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
     if len(names) > 1:
         with pytest.raises(ValueError, match="feature names"):
-            results(fitted, table[names[::-1]])
+            get_outputs(fitted, table[names[::-1]])
 
 
-@every_one
-def test_invalid_input_is_an_error_and_changes_nothing(estimator, data):
+@every_estimator
+def test_invalid_input_raises_and_leaves_the_estimator_unchanged(estimator, data):
     fitted = clone(estimator).fit(*data)
-    before = results(fitted, data[0])
+    before = get_outputs(fitted, data[0])
     X = np.array(data[0][:20])
     X[3, 0] = np.inf
     with pytest.raises(ValueError, match="infinity"):
         fitted.partial_fit(X, *(part[:20] for part in data[1:]))
     with pytest.raises(ValueError, match="features"):
         fitted.partial_fit(np.ones((20, 9)), *(part[:20] for part in data[1:]))
-    for estimator_, other in zip(before, results(fitted, data[0]), strict=True):
-        np.testing.assert_array_equal(estimator_, other)
+    for expected, actual in zip(before, get_outputs(fitted, data[0]), strict=True):
+        np.testing.assert_array_equal(expected, actual)
 
 
 # Outliers
 
 
-def test_outliers_are_the_learners_anomalies():
-    X = rows(2000)
-    detector, alone = OutlierDetector(far=1e-3).fit(X), lp.Detector()
-    alone.process(X)
-    fresh = rows(500, seed=1)
+def test_outliers_are_the_anomalies_of_the_learner():
+    X = make_rows(2000)
+    detector, learner = OutlierDetector(far=1e-3).fit(X), lp.Detector()
+    learner.process(X)
+    fresh = make_rows(500, seed=1)
     fresh[::50] += (0.0, 900.0, 0.0)
-    np.testing.assert_array_equal(detector.predict(fresh) == -1, alone.score_only(fresh, far=1e-3).anomaly)
-    called = np.flatnonzero(detector.predict(fresh) == -1)
-    assert set(range(0, 500, 50)) <= set(called)
-    assert len(called) < 15
+    np.testing.assert_array_equal(detector.predict(fresh) == -1, learner.score_only(fresh, far=1e-3).anomaly)
+    flagged = np.flatnonzero(detector.predict(fresh) == -1)
+    assert set(range(0, 500, 50)) <= set(flagged)
+    assert len(flagged) < 15
 
 
 @pytest.mark.parametrize("far", [0.01, 0.05])
-def test_so_many_normal_rows_are_called_outliers(far):
-    detector = OutlierDetector(far=far).fit(rows(5000))
-    assert 0.5 * far < (detector.predict(rows(5000, seed=1)) == -1).mean() < 1.5 * far
+def test_share_of_normal_rows_predicted_as_outliers_is_far(far):
+    detector = OutlierDetector(far=far).fit(make_rows(5000))
+    assert 0.5 * far < (detector.predict(make_rows(5000, seed=1)) == -1).mean() < 1.5 * far
 
 
-def test_contamination_calls_as_many_of_the_rows_outliers():
-    X = rows(1000)
+def test_contamination_is_the_share_of_outliers():
+    X = make_rows(1000)
     detector = OutlierDetector(contamination=0.1).fit(X)
     assert (detector.predict(X) == -1).sum() == 100
     with pytest.raises(InvalidInputError, match="contamination: must be"):
@@ -165,7 +165,7 @@ def test_contamination_calls_as_many_of_the_rows_outliers():
 
 
 def test_a_shift_is_followed_and_raises_an_alarm():
-    X = pd.DataFrame(rows(1000), columns=NAMES)
+    X = pd.DataFrame(make_rows(1000), columns=NAMES)
     detector = OutlierDetector(far=1e-3).fit(X)
     shifted = X + np.array([0.0, 0.0, 40.0])
     assert (detector.predict(shifted) == -1).all()
@@ -176,18 +176,18 @@ def test_a_shift_is_followed_and_raises_an_alarm():
     assert abs(change.onset - 1000) < 3
 
 
-def test_a_row_of_nothing_is_no_outlier_and_gaps_are_judged_by_the_rest():
-    detector = OutlierDetector().fit(rows(1000))
+def test_missing_values_are_ignored_and_an_empty_row_is_no_outlier():
+    detector = OutlierDetector().fit(make_rows(1000))
     missing = np.array([[np.nan] * 3, [5.0, np.nan, np.nan], [np.nan, 3000.0, np.nan]])
     np.testing.assert_array_equal(detector.predict(missing), [1, 1, -1])
 
 
-def test_a_pipeline_and_a_search_over_its_settings():
+def test_grid_search_over_a_pipeline():
     rng = np.random.default_rng(0)
-    X, y = rows(400, d=2), np.ones(400, int)
-    odd = rng.choice(400, 20, replace=False)
-    X[odd] += (8.0, 0.0)
-    y[odd] = -1
+    X, y = make_rows(400, d=2), np.ones(400, int)
+    outliers = rng.choice(400, 20, replace=False)
+    X[outliers] += (8.0, 0.0)
+    y[outliers] = -1
     pipeline = make_pipeline(StandardScaler(), OutlierDetector())
     search = GridSearchCV(pipeline, {"outlierdetector__far": [1e-3, 0.06]}, scoring="f1", cv=TimeSeriesSplit(2))
     search.fit(X, y)
@@ -197,7 +197,7 @@ def test_a_pipeline_and_a_search_over_its_settings():
 
 @pytest.mark.parametrize("form", ["pandas", "polars"])
 def test_scores_as_a_dataframe(form):
-    frame = StreamScores().set_output(transform=form).fit(rows()).transform(rows(10))
+    frame = StreamScores().set_output(transform=form).fit(make_rows()).transform(make_rows(10))
     assert list(frame.columns) == ["score", "p_value", "rejected", "anomaly"]
     assert isinstance(frame, pd.DataFrame if form == "pandas" else pl.DataFrame)
 
@@ -215,7 +215,7 @@ def test_scores_are_features_of_a_classifier():
 # The mixture
 
 
-def test_the_mixture_is_that_of_scikit_learn_but_for_the_outliers():
+def test_mixture_equals_that_of_sklearn_except_for_outliers():
     rng = np.random.default_rng(0)
     X = rng.normal(rng.choice([-4.0, 4.0], (4000, 1)), 1.0, (4000, 2))
     theirs = GaussianMixture(2, random_state=0).fit(X)
@@ -227,26 +227,26 @@ def test_the_mixture_is_that_of_scikit_learn_but_for_the_outliers():
     assert (ours.predict(X) == (ours.means_[:, 0].argmax() == (X[:, 0] > 0.0))).mean() > 0.99
 
 
-def test_the_density_is_that_of_scikit_learns_formula():
-    mixture = OnlineGaussianMixture(2, rho=0.02).fit(rows(500, d=2))
+def test_density_equals_the_formula_of_sklearn():
+    mixture = OnlineGaussianMixture(2, rho=0.02).fit(make_rows(500, d=2))
     other = GaussianMixture(2)
     other.weights_, other.means_, other.covariances_ = mixture.weights_, mixture.means_, mixture.covariances_
     other.precisions_cholesky_ = np.array([np.linalg.inv(np.linalg.cholesky(c)).T for c in mixture.covariances_])
-    X = rows(100, seed=2, d=2)
+    X = make_rows(100, seed=2, d=2)
     np.testing.assert_allclose(mixture.score_samples(X), other.score_samples(X), rtol=1e-9)
     np.testing.assert_allclose(mixture.predict_proba(X), other.predict_proba(X), rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(mixture.score_samples(X), -mixture.learner_.score(X), rtol=1e-9)
 
 
-def test_gaps_are_integrated_out():
-    mixture = OnlineGaussianMixture(2, rho=0.02).fit(rows(500, d=2))
+def test_missing_values_are_integrated_out():
+    mixture = OnlineGaussianMixture(2, rho=0.02).fit(make_rows(500, d=2))
     missing = np.array([[5.0, np.nan], [np.nan, 900.0], [np.nan, np.nan]])
     np.testing.assert_allclose(mixture.score_samples(missing)[:2], -mixture.learner_.score(missing[:2]), rtol=1e-9)
     assert mixture.score_samples(missing)[2] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_samples_come_from_the_estimate():
-    mixture = OnlineGaussianMixture().fit(rows(3000))
+    mixture = OnlineGaussianMixture().fit(make_rows(3000))
     drawn, labels = mixture.sample(20_000, random_state=0)
     assert set(labels) == {0}
     np.testing.assert_allclose(drawn.mean(axis=0), mixture.means_[0], rtol=0.01)
@@ -256,8 +256,8 @@ def test_samples_come_from_the_estimate():
 # Regression and classification
 
 
-def test_corrupted_targets_are_dropped():
-    X, y, clean = regression()
+def test_corrupted_targets_are_rejected():
+    X, y, clean = make_regression()
     model = RobustRegressor().fit(X, y)
     assert np.mean((model.predict(X) - clean) ** 2) < 0.02
     np.testing.assert_allclose(model.coef_, (2.0, 0.05), rtol=0.05)
@@ -266,8 +266,8 @@ def test_corrupted_targets_are_dropped():
 
 
 @pytest.mark.filterwarnings("ignore:.*rows were rejected")
-def test_no_change_is_too_large_for_the_regressor():
-    X, y, clean = regression()
+def test_regressor_with_patience_follows_any_change():
+    X, y, clean = make_regression()
     impatient, patient = RobustRegressor(patience=0).fit(X, y), RobustRegressor().fit(X, y)
     with pytest.warns(LimpetWarning, match="were all rejected"):
         impatient.partial_fit(X, y + 1000.0)
@@ -277,8 +277,8 @@ def test_no_change_is_too_large_for_the_regressor():
     assert np.abs(patient.predict(X) - clean - 1000.0).mean() < 1.0
 
 
-def test_few_rows_are_gone_through_more_often():
-    X, y, _ = regression(100, corrupted=0.0)
+def test_fit_makes_more_passes_over_few_rows():
+    X, y, _ = make_regression(100, corrupted=0.0)
     assert RobustRegressor().fit(X, y).n_iter_ > 10
     assert RobustRegressor(max_iter=3).fit(X, y).n_iter_ == 3
     assert RobustRegressor().fit(X, y).score(X, y) > 0.98
@@ -301,17 +301,17 @@ def test_the_classifier_separates_classes(labels):
     assert model.coef_.shape == (1 if len(labels) == 2 else 3, 2)
 
 
-def test_labels_that_cannot_be_are_dropped():
-    X, y = classes()
+def test_implausible_labels_are_rejected():
+    X, y = make_classes()
     wrong = np.where(np.abs(X[:, 0] - X[:, 1]) > 2.5, np.where(X[:, 0] > X[:, 1], "down", "up"), y)
-    bold, wary = RobustClassifier(gamma=np.inf).fit(X, y), RobustClassifier().fit(X, y)
-    for model in (bold, wary):
+    unbounded, robust = RobustClassifier(gamma=np.inf).fit(X, y), RobustClassifier().fit(X, y)
+    for model in (unbounded, robust):
         model.partial_fit(X, wrong)
-    assert log_loss(y, wary.predict_proba(X)) < log_loss(y, bold.predict_proba(X)) - 0.02
+    assert log_loss(y, robust.predict_proba(X)) < log_loss(y, unbounded.predict_proba(X)) - 0.02
 
 
-def test_the_first_call_needs_all_classes_and_later_ones_know_them():
-    X, y = classes(200)
+def test_first_partial_fit_requires_all_classes():
+    X, y = make_classes(200)
     with pytest.raises(InvalidInputError, match="classes: required"):
         RobustClassifier().partial_fit(X, y)
     model = RobustClassifier().partial_fit(X, y, classes=["up", "down"])
@@ -321,8 +321,8 @@ def test_the_first_call_needs_all_classes_and_later_ones_know_them():
         model.partial_fit(X, y, classes=["up", "down", "sideways"])
 
 
-def test_a_search_over_the_settings_of_a_regressor():
-    X, y, _ = regression(1000)
+def test_grid_search_over_a_regressor():
+    X, y, _ = make_regression(1000)
     search = GridSearchCV(
         make_pipeline(StandardScaler(), RobustRegressor()),
         {"robustregressor__gamma": [3.0, np.inf], "robustregressor__rho": [0.01]},
@@ -332,12 +332,12 @@ def test_a_search_over_the_settings_of_a_regressor():
     assert search.best_params_["robustregressor__gamma"] == 3.0
 
 
-def test_dependent_rows_are_judged_independently():
+def test_dependent_rows_are_scored_independently():
     rng = np.random.default_rng(0)
-    noise, rows = rng.normal(size=6000), np.zeros(6000)
+    noise, values = rng.normal(size=6000), np.zeros(6000)
     for t in range(1, 6000):
-        rows[t] = 0.9 * rows[t - 1] + noise[t]
-    X = rows[:, None]
+        values[t] = 0.9 * values[t - 1] + noise[t]
+    X = values[:, None]
     detector = OutlierDetector(far=0.05).fit(X[:3000])
     assert 0.02 < (detector.predict(X[3000:]) == -1).mean() < 0.08
     learner = lp.Detector(lags=2)
@@ -346,13 +346,13 @@ def test_dependent_rows_are_judged_independently():
         learner.score_only(X[:5], independent=True)
 
 
-def test_what_is_beyond_all_bounds_is_an_outlier():
-    detector = OutlierDetector().fit(rows(500, d=1))
+def test_huge_values_are_outliers():
+    detector = OutlierDetector().fit(make_rows(500, d=1))
     np.testing.assert_array_equal(detector.predict([[1e10], [1e149], [1e160], [-1e300]]), -1)
 
 
-def test_settings_that_can_change_do_and_others_are_refused():
-    X, y, _ = regression(1000)
+def test_mutable_parameters_change_and_others_raise():
+    X, y, _ = make_regression(1000)
     model = RobustRegressor().fit(X, y)
     seen = model.learner_.n_seen
     model.set_params(rho=0.02, gamma=5.0).partial_fit(X, y)
@@ -362,26 +362,26 @@ def test_settings_that_can_change_do_and_others_are_refused():
     assert model.learner_.n_seen == seen + 1000
     with pytest.raises(InvalidInputError, match="rho: must be"):
         model.set_params(l2=0.0, rho=-5.0).partial_fit(X, y)
-    mixture = OnlineGaussianMixture(1).fit(rows(200))
+    mixture = OnlineGaussianMixture(1).fit(make_rows(200))
     with pytest.raises(InvalidInputError, match="n_components: cannot change"):
-        mixture.set_params(n_components=2).partial_fit(rows(200))
+        mixture.set_params(n_components=2).partial_fit(make_rows(200))
 
 
-def test_a_call_that_fails_leaves_all_as_it_was():
-    X, y = classes(200)
+def test_failed_call_leaves_the_estimator_unchanged():
+    X, y = make_classes(200)
     model = RobustClassifier()
     with pytest.raises(InvalidInputError, match="y: must be one of the classes"):
         model.partial_fit(X, y, classes=["up", "left"])
     assert model.partial_fit(X, y, classes=["up", "down"]).score(X, y) > 0.5
-    detector = OutlierDetector().fit(rows(500))
+    detector = OutlierDetector().fit(make_rows(500))
     for wrong in ({"far": 0.9}, {"far": 0.02, "contamination": 3.0}):
         with pytest.raises(InvalidInputError, match="must be"):
-            detector.set_params(**wrong).fit(rows(100))
+            detector.set_params(**wrong).fit(make_rows(100))
     assert detector.learner_.n_seen == 500
 
 
 def test_concurrent_predictions():
-    X = rows(20_000)
+    X = make_rows(20_000)
     detector = OutlierDetector().fit(X)
     expected = detector.score_samples(X)
     with ThreadPoolExecutor(4) as pool:
@@ -389,7 +389,7 @@ def test_concurrent_predictions():
             np.testing.assert_array_equal(scores, expected)
 
 
-def test_rare_classes_are_found():
+def test_rare_classes_are_predicted():
     rng = np.random.default_rng(0)
     y = rng.random(10_000) < 0.02
     X = rng.normal(size=(10_000, 3)) + np.where(y, 3.0, 0.0)[:, None]

@@ -14,17 +14,17 @@ from limpet.core.state import MISSING_SENTINEL, Layout
 from limpet.core.threshold import gamma_for_rate
 from limpet.detection.anomaly_detector import N_ANOMALIES, fenwick_prefix_sum
 from limpet.models.mixture import COMPONENT_BY_COVARIANCE
-from reference import auto as oracle
+from reference import auto as reference_auto
 from reference import sra
 
 TOLERANCE = 1e-9
 N_INIT = 50
 
 
-# The state of a learner, as the reference has it
+# The state of a learner, converted to the reference
 
 
-def mixture_of(fit, K, d, covariance):
+def to_mixture(fit, K, d, covariance):
     """[ weights | for each component its mean and its (packed) covariance ] as a mixture of the reference."""
     components = fit[K:].reshape(K, -1)
     covariances = np.zeros((K, d, d))
@@ -37,67 +37,88 @@ def mixture_of(fit, K, d, covariance):
     return sra.GaussianMixture(fit[:K], components[:, :d], covariances, covariance)
 
 
-def field(learner, name):
+def get_field(learner, name):
     return learner._engine.layout.view(learner._engine.buffer.theta, name).copy()
 
 
-def ensemble_of(learner, K, d, covariance):
-    experts = [mixture_of(fit, K, d, covariance) for fit in field(learner, "experts")]
-    counts, trust = field(learner, "counts"), field(learner, "trust")
+def to_ensemble(learner, K, d, covariance):
+    experts = [to_mixture(fit, K, d, covariance) for fit in get_field(learner, "experts")]
+    counts, trust = get_field(learner, "counts"), get_field(learner, "trust")
     loose, strict = (gamma_for_rate(rate, d) ** 2 for rate in (1e-4 if K == 1 else 1e-7, 1e-4))
-    return oracle.Ensemble(
-        experts, counts, trust, field(learner, "lead")[0], field(learner, "tail_scale_squared")[0], loose, strict
+    return reference_auto.Ensemble(
+        experts,
+        counts,
+        trust,
+        get_field(learner, "lead")[0],
+        get_field(learner, "tail_scale_squared")[0],
+        loose,
+        strict,
     )
 
 
-def reinitializer_of(learner, K):
-    counts = field(learner, "reinitialization")
-    risen, since, rejected, contamination, n_points, wait, looks = counts[:7]
-    return oracle.Reinitializer(K > 1, risen, since, rejected, contamination, n_points, wait, looks, ring_of(learner))
+def to_reinitializer(learner, K):
+    counts = get_field(learner, "reinitialization")
+    evidence, points_since_zero, n_rejected, contamination, n_points, points_until_check, checks_left = counts[:7]
+    return reference_auto.Reinitializer(
+        K > 1,
+        evidence,
+        points_since_zero,
+        n_rejected,
+        contamination,
+        n_points,
+        points_until_check,
+        checks_left,
+        get_recent_points(learner),
+    )
 
 
-def ring_of(learner):
-    """The latest points, oldest first: in the rescue's state ring, or in the detector's."""
+def get_recent_points(learner):
+    """Return the latest points, oldest first, from the ring of the re-initialization or of the detector."""
     if "recent_points" in learner._engine.layout.fields:
         return np.roll(
-            field(learner, "recent_points"),
-            -int(field(learner, "reinitialization")[reinitialization.NEXT_RING_INDEX]),
+            get_field(learner, "recent_points"),
+            -int(get_field(learner, "reinitialization")[reinitialization.NEXT_RING_INDEX]),
             axis=0,
         )
-    return learner._engine.kernels.detector.recent_values(field(learner, "change_detector"), 64)[:, None]
+    return learner._engine.kernels.detector.recent_values(get_field(learner, "change_detector"), 64)[:, None]
 
 
-def scorer_of(learner, name, K, d, covariance):
-    state = field(learner, name)
+def to_scorer(learner, name, K, d, covariance):
+    state = get_field(learner, name)
     size = 1 + COMPONENT_BY_COVARIANCE[covariance].n_parameters(d)
-    core, companion = (
-        mixture_of(state[: K * size], K, d, covariance),
-        mixture_of(state[K * size :][:size], 1, d, covariance),
+    core, outlier_component = (
+        to_mixture(state[: K * size], K, d, covariance),
+        to_mixture(state[K * size :][:size], 1, d, covariance),
     )
-    return oracle.Scorer(core, companion, *state[(K + 1) * size :])
+    return reference_auto.Scorer(core, outlier_component, *state[(K + 1) * size :])
 
 
-def surprises_of(learner):
-    return field(learner, "surprise_histogram").view(np.int32)
+def get_surprise_histogram(learner):
+    return get_field(learner, "surprise_histogram").view(np.int32)
 
 
-def counts_of(tree):
-    """The bins of Fenwick's tree."""
+def get_bin_counts(tree):
+    """Return the counts of the bins of a Fenwick tree."""
     return np.diff([fenwick_prefix_sum(tree, i) for i in range(len(tree) + 1)])
 
 
-def reference_of(learner, K, d, covariance, far):
-    lately = field(learner, "change_score")
-    lag = field(learner, "ar1")
-    return oracle.AutoLearner(
-        field(learner, "scale"),
-        scorer_of(learner, "value_scorer", K, d, covariance),
-        scorer_of(learner, "residual_scorer", 1, d, covariance),
-        oracle.AR1(*lag[:-1].reshape(d, 4).T, lag[-1]),
-        ensemble_of(learner, K, d, covariance),
-        reinitializer_of(learner, K),
-        oracle.PValues(counts_of(surprises_of(learner)), field(learner, "p_value_counts").view(np.int32)[N_ANOMALIES]),
-        oracle.ChangeScore([oracle.SlowMoments(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
+def to_reference(learner, K, d, covariance, far):
+    moments = get_field(learner, "change_score")
+    ar1 = get_field(learner, "ar1")
+    return reference_auto.AutoLearner(
+        get_field(learner, "scale"),
+        to_scorer(learner, "value_scorer", K, d, covariance),
+        to_scorer(learner, "residual_scorer", 1, d, covariance),
+        reference_auto.AR1(*ar1[:-1].reshape(d, 4).T, ar1[-1]),
+        to_ensemble(learner, K, d, covariance),
+        to_reinitializer(learner, K),
+        reference_auto.PValues(
+            get_bin_counts(get_surprise_histogram(learner)),
+            get_field(learner, "p_value_counts").view(np.int32)[N_ANOMALIES],
+        ),
+        reference_auto.ChangeScore(
+            [reference_auto.SlowMoments(*row) for row in moments[:-2].reshape(d, 7)], *moments[-2:]
+        ),
         gamma_for_rate(1e-4, d) ** 2,
         gamma_for_rate(min(10 * far, 0.5), d) ** 2,
         far,
@@ -107,8 +128,8 @@ def reference_of(learner, K, d, covariance, far):
 # Streams
 
 
-def stream(K, d, missing_share, seed):
-    """With a memory, missing_share and outliers; a shift within reach, one far out of it, and the way back."""
+def make_stream(K, d, missing_share, seed):
+    """Make an autocorrelated stream with missing values, outliers, and shifts within and beyond the threshold."""
     rng = np.random.default_rng(seed)
     n = 440
     y = rng.normal(size=(n, d))
@@ -125,8 +146,8 @@ def stream(K, d, missing_share, seed):
     return 100.0 + 5.0 * y
 
 
-def slow_stream(seed=0):
-    """Two groups that move a little, and then stay for long."""
+def make_slow_stream(seed=0):
+    """Make two groups that shift slightly once."""
     rng = np.random.default_rng(seed)
     y = rng.normal(size=(500, 1)) + 7.0 * rng.integers(2, size=(500, 1))
     y[90:] += 1.5
@@ -144,90 +165,98 @@ def slow_stream(seed=0):
     ],
 )
 def test_automatic_learner_equals_its_reference(K, d, covariance, missing_share, far):
-    happened = compare(stream(K, d, missing_share, seed=1), K, d, covariance, far)
-    assert happened["rejected"] > 10
-    assert happened["anomaly"] > 0 or far < 1e-3
-    assert happened["look"] > 0
-    assert happened["new core"] > 0
-    assert happened["change"] > 0
-    assert happened["taken over"] > 0 or K > 1
+    n_events = compare(make_stream(K, d, missing_share, seed=1), K, d, covariance, far)
+    assert n_events["rejected"] > 10
+    assert n_events["anomaly"] > 0 or far < 1e-3
+    assert n_events["needs_check"] > 0
+    assert n_events["core_replaced"] > 0
+    assert n_events["change"] > 0
+    assert n_events["experts_replaced"] > 0 or K > 1
 
 
-def test_a_mixture_is_checked_for_a_while_after_a_change_within_the_threshold():
-    happened = compare(slow_stream(), 2, 1, "full", 1e-4)
-    assert happened["taken over"] > 0
-    assert happened["look"] == 5
+def test_mixture_is_checked_several_times_after_a_change_within_the_threshold():
+    n_events = compare(make_slow_stream(), 2, 1, "full", 1e-4)
+    assert n_events["experts_replaced"] > 0
+    assert n_events["needs_check"] == 5
 
 
 def compare(y, K, d, covariance, far):
     """Compare learner and reference at each row; return how often each event occurred."""
     learner = lp.Detector(K, covariance=covariance, far=far)
     learner.process(y[:N_INIT])
-    location, scale = field(learner, "reference"), field(learner, "scale")
-    reference = reference_of(learner, K, d, covariance, far)
-    happened = dict.fromkeys(("rejected", "anomaly", "look", "taken over", "new core", "change"), 0)
+    location, scale = get_field(learner, "reference"), get_field(learner, "scale")
+    reference = to_reference(learner, K, d, covariance, far)
+    n_events = dict.fromkeys(("rejected", "anomaly", "needs_check", "experts_replaced", "core_replaced", "change"), 0)
     for t in range(N_INIT, len(y)):
         trace = learner.process(y[t : t + 1], record="means")
         expected = reference.step((y[t] - location) / scale)
         for name in ("score", "change_score", "p_value"):
-            close(getattr(trace, name)[0], expected[name], f"{name} of row {t}")
+            assert_close(getattr(trace, name)[0], expected[name], f"{name} of row {t}")
         for name in ("rejected", "anomaly"):
             assert getattr(trace, name)[0] == expected[name], f"{name} of row {t}"
-        looked = bool(trace.outcomes[0] & OUTCOME_NEEDS_REINIT)
-        assert looked == expected["look"], t
-        reinitialized = looked and (field(learner, "trust") == 0.2).all()
+        checked = bool(trace.outcomes[0] & OUTCOME_NEEDS_REINIT)
+        assert checked == expected["needs_check"], t
+        reinitialized = checked and (get_field(learner, "trust") == 0.2).all()
         if reinitialized:
-            reference.bank, reference.rescue = (
-                ensemble_of(learner, K, d, covariance),
-                reinitializer_of(learner, K),
+            reference.ensemble, reference.reinitializer = (
+                to_ensemble(learner, K, d, covariance),
+                to_reinitializer(learner, K),
             )
         if reinitialized or trace.change[0]:
-            reference.lag.recentre(*reference.bank.moments())
-        close(field(learner, "trust"), reference.bank.trust, f"trust after row {t}")
-        close(field(learner, "lead")[0], reference.bank.lead, f"lead after row {t}")
-        close((trace.means[0] - location) / scale, reference.bank.means(), f"means after row {t}")
-        for name in happened:
-            happened[name] += bool(expected.get(name, trace.change[0]))
-    same_in_the_end(learner, reference, d)
-    return happened
+            reference.ar1.recenter(*reference.ensemble.moments())
+        assert_close(get_field(learner, "trust"), reference.ensemble.trust, f"trust after row {t}")
+        assert_close(get_field(learner, "lead")[0], reference.ensemble.lead, f"lead after row {t}")
+        assert_close((trace.means[0] - location) / scale, reference.ensemble.means(), f"means after row {t}")
+        for name in n_events:
+            n_events[name] += bool(expected.get(name, trace.change[0]))
+    assert_same_state(learner, reference, d)
+    return n_events
 
 
-def close(ours, expected, what):
+def assert_close(ours, expected, label):
     np.testing.assert_allclose(
-        np.asarray(ours, float), np.asarray(expected, float), rtol=TOLERANCE, atol=TOLERANCE, err_msg=what
+        np.asarray(ours, float), np.asarray(expected, float), rtol=TOLERANCE, atol=TOLERANCE, err_msg=label
     )
 
 
-def same_in_the_end(learner, reference, d):
-    """What is kept and does not show."""
-    close(field(learner, "tail_scale_squared")[0], reference.bank.tail, "tail_scale_squared")
-    close(field(learner, "counts"), reference.bank.counts, "counts")
-    counts = reference.rescue
-    expected = (counts.risen, counts.since, counts.rejected, counts.contamination, counts.n_points)
-    close(field(learner, "reinitialization")[:5], expected, "reinitialization")
-    latest = ring_of(learner)
-    np.testing.assert_allclose(
-        np.where(latest == MISSING_SENTINEL, np.nan, latest),
-        np.where(np.array(counts.latest) == MISSING_SENTINEL, np.nan, counts.latest),
+def assert_same_state(learner, reference, d):
+    """Compare the parts of the state that no result shows."""
+    assert_close(get_field(learner, "tail_scale_squared")[0], reference.ensemble.tail, "tail_scale_squared")
+    assert_close(get_field(learner, "counts"), reference.ensemble.counts, "counts")
+    reinitializer = reference.reinitializer
+    expected = (
+        reinitializer.evidence,
+        reinitializer.points_since_zero,
+        reinitializer.n_rejected,
+        reinitializer.contamination,
+        reinitializer.n_points,
     )
-    lag = reference.lag
-    close(field(learner, "ar1")[:-1].reshape(d, 4).T, (lag.mean, lag.variance, lag.covariance, lag.last), "ar1")
-    np.testing.assert_array_equal(counts_of(surprises_of(learner)), reference.calibration.counts)
-    for name, view in (("value_scorer", reference.value), ("residual_scorer", reference.residual)):
-        tally = (view.in_core, view.in_companion, view.share, view.counted, view.lately)
-        close(field(learner, name)[-5:], tally, name)
+    assert_close(get_field(learner, "reinitialization")[:5], expected, "reinitialization")
+    recent_points = get_recent_points(learner)
+    np.testing.assert_allclose(
+        np.where(recent_points == MISSING_SENTINEL, np.nan, recent_points),
+        np.where(np.array(reinitializer.recent_points) == MISSING_SENTINEL, np.nan, reinitializer.recent_points),
+    )
+    ar1 = reference.ar1
+    assert_close(
+        get_field(learner, "ar1")[:-1].reshape(d, 4).T, (ar1.mean, ar1.variance, ar1.covariance, ar1.last), "ar1"
+    )
+    np.testing.assert_array_equal(get_bin_counts(get_surprise_histogram(learner)), reference.p_values.counts)
+    for name, scorer in (("value_scorer", reference.value_scorer), ("residual_scorer", reference.residual_scorer)):
+        tally = (scorer.n_core, scorer.n_outlier, scorer.outlier_share, scorer.n_points, scorer.recent_outlier_share)
+        assert_close(get_field(learner, name)[-5:], tally, name)
 
 
 # Re-initialization
 
 
-def fit_of(weights, means, variances):
-    """[ weights | components ] of a mixture in one dimension."""
+def pack_fit(weights, means, variances):
+    """Return [ weights | components ] of a mixture in one dimension."""
     return np.concatenate([weights, np.column_stack([means, variances]).ravel()])
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_robust_fit_of_one_component_leaves_outliers_out(seed):
+def test_robust_fit_of_one_component_ignores_outliers(seed):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(60, 1))
     points[:12] += 40.0
@@ -237,7 +266,7 @@ def test_a_robust_fit_of_one_component_leaves_outliers_out(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_robust_fit_of_two_components_leaves_outliers_out_and_is_wide_enough(seed):
+def test_robust_fit_of_two_components_ignores_outliers(seed):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(64, 1)) + 9.0 * (np.arange(64) % 2)[:, None]
     points[:9] = rng.uniform(30.0, 90.0, (9, 1)) * rng.choice([-1.0, 1.0], (9, 1))
@@ -248,7 +277,7 @@ def test_a_robust_fit_of_two_components_leaves_outliers_out_and_is_wide_enough(s
     np.testing.assert_allclose(fit[:2], 0.5, atol=0.15)
 
 
-def test_a_robust_fit_takes_points_with_gaps():
+def test_robust_fit_accepts_missing_values():
     rng = np.random.default_rng(0)
     points = rng.normal((0.0, 1.0, 2.0), size=(60, 3))
     points[rng.random(points.shape) < 0.3] = np.nan
@@ -258,19 +287,19 @@ def test_a_robust_fit_takes_points_with_gaps():
 
 
 def test_components_keep_their_order_under_any_shift():
-    old = fit_of((0.3, 0.7), (0.0, 8.0), (1.0, 2.0))
+    old = pack_fit((0.3, 0.7), (0.0, 8.0), (1.0, 2.0))
     for shift in (0.0, 7.0, -500.0):
-        new = fit_of((0.6, 0.4), (8.2 + shift, 0.1 + shift), (2.1, 1.1))
+        new = pack_fit((0.6, 0.4), (8.2 + shift, 0.1 + shift), (2.1, 1.1))
         ordered = match_component_order(COMPONENT_BY_COVARIANCE["full"], old, new, 2, 1)
-        np.testing.assert_array_equal(ordered, fit_of((0.4, 0.6), (0.1 + shift, 8.2 + shift), (1.1, 2.1)))
+        np.testing.assert_array_equal(ordered, pack_fit((0.4, 0.6), (0.1 + shift, 8.2 + shift), (1.1, 2.1)))
         again = match_component_order(COMPONENT_BY_COVARIANCE["full"], old, ordered, 2, 1)
         np.testing.assert_array_equal(again, ordered)
-    alone = fit_of((1.0,), (3.0,), (1.0,))
-    np.testing.assert_array_equal(match_component_order(COMPONENT_BY_COVARIANCE["full"], alone, alone, 1, 1), alone)
+    single = pack_fit((1.0,), (3.0,), (1.0,))
+    np.testing.assert_array_equal(match_component_order(COMPONENT_BY_COVARIANCE["full"], single, single, 1, 1), single)
 
 
-def test_the_order_of_components_counts_widths():
-    """In three dimensions one of them is a thousand times as wide: it has no weight."""
+def test_component_order_is_scaled_by_the_widths():
+    """A coordinate that is a thousand times as wide has no weight."""
     diagonal = COMPONENT_BY_COVARIANCE["diagonal"]
     wide = np.array([1.0, 1e6, 1.0])
     old = np.concatenate([(0.5, 0.5), [0.0, 0.0, 0.0], wide, [5.0, 900.0, 5.0], wide])
@@ -279,7 +308,7 @@ def test_the_order_of_components_counts_widths():
     np.testing.assert_array_equal(ordered[2:5], (0.0, 900.0, 0.0))
 
 
-def reinit_state(d, points, since, rejected=0, contamination=0.0):
+def reinit_state(d, points, points_since_zero, rejected=0, contamination=0.0):
     """Return a state of the re-initialization alone, whose ring buffer has had these points."""
     layout = Layout(reinitialization.reinit_fields(1, d))
     theta = np.zeros(layout.size)
@@ -293,18 +322,18 @@ def reinit_state(d, points, since, rejected=0, contamination=0.0):
         values[reinitialization.N_REJECTED],
         values[reinitialization.CONTAMINATION],
     ) = (
-        since,
+        points_since_zero,
         rejected,
         contamination,
     )
     return layout, theta
 
 
-def test_the_latest_points_come_in_order_and_with_their_gaps():
+def test_recent_points_are_ordered_and_keep_missing_values():
     points = np.arange(200.0).reshape(100, 2)
     points[95, 1] = np.nan
-    for since, n in ((5, 5), (40, 40), (64, 64), (90, 64), (0, 64)):
-        state = reinit_state(2, points, since)
+    for points_since_zero, n in ((5, 5), (40, 40), (64, 64), (90, 64), (0, 64)):
+        state = reinit_state(2, points, points_since_zero)
         assert reinitialization.n_recent(*state) == n
         np.testing.assert_array_equal(reinitialization.recent_points(*state, n), points[-n:])
 
@@ -323,13 +352,13 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
         (39, 0.9, 0.1, False),
     ],
 )
-def test_a_regime_is_many_points_or_points_in_one_place(rejected, contamination, width, expected):
+def test_stable_regime_is_many_points_or_a_tight_cluster(rejected, contamination, width, expected):
     points = 100.0 + width * np.random.default_rng(0).normal(size=(rejected, 1))
     state = reinit_state(1, points, rejected, rejected, contamination)
     assert reinitialization.is_stable_regime(*state, points, np.ones(1)) is expected
 
 
-def test_a_fit_is_better_if_it_is_for_most_points():
+def test_fit_is_better_if_most_points_gain():
     old = np.full(50, 3.0)
     assert reinitialization.improves_likelihood(old, old - 1.0)
     assert not reinitialization.improves_likelihood(old, old)
@@ -337,9 +366,9 @@ def test_a_fit_is_better_if_it_is_for_most_points():
     few_gain = old.copy()
     few_gain[:4] = -1e9  # a few points do not decide
     assert not reinitialization.improves_likelihood(old, few_gain)
-    one_against = old - 1.0
-    one_against[0] = 1e9
-    assert reinitialization.improves_likelihood(old, one_against)
+    one_loss = old - 1.0
+    one_loss[0] = 1e9
+    assert reinitialization.improves_likelihood(old, one_loss)
 
 
 def test_evidence_is_cleared():
@@ -362,13 +391,13 @@ def test_evidence_is_cleared():
     assert values[reinitialization.NEXT_RING_INDEX] == 5.0
 
 
-def test_the_p_value_of_the_oracle_falls_with_the_surprise():
-    """And where nothing is known it is 1: the oracle is held to something too."""
-    calibration = oracle.PValues(np.zeros(128))
+def test_p_value_of_the_reference_decreases_with_the_surprise():
+    """Without counts it is 1; the reference itself is checked."""
+    p_values = reference_auto.PValues(np.zeros(128))
     for surprise in np.random.default_rng(0).exponential(1.0, 5000):
-        calibration.count(surprise, 1.0, 0.0, 0.0)
+        p_values.count(surprise, 1.0, 0.0, 0.0)
     surprises = np.linspace(0.0, 40.0, 500)
-    p = [calibration.p_value(surprise, 1e-4) for surprise in surprises]
+    p = [p_values.p_value(surprise, 1e-4) for surprise in surprises]
     assert (np.diff(p) < 0.0).all()
     np.testing.assert_allclose(p[:30], np.exp(-surprises[:30]), rtol=0.15)
-    assert math.isclose(calibration.p_value(9.0, 1e-4), math.exp(-9.0), rel_tol=1.0)
+    assert math.isclose(p_values.p_value(9.0, 1e-4), math.exp(-9.0), rel_tol=1.0)

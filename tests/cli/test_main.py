@@ -4,30 +4,30 @@ from pathlib import Path
 
 import pytest
 
-from helpers.commands import here, limpet
+from helpers.commands import run_in_process, run_limpet
 from limpet import __version__
 from limpet.cli.options import OPTIONS_BY_COMMAND, read_duration
 
 
 def test_help_names_the_commands():
-    result = limpet("--help")
+    result = run_limpet("--help")
     assert result.returncode == 0
     for command in ("detect", "watch", "status", "init", "demo", "tradeoff", "bench"):
         assert command in result.stdout
-    assert limpet("--version").stdout == f"limpet {__version__}\n"
+    assert run_limpet("--version").stdout == f"limpet {__version__}\n"
 
 
 def test_demo_writes_a_report(tmp_path):
-    result = limpet("demo", "--out", str(tmp_path / "r.html"))
+    result = run_limpet("demo", "--out", str(tmp_path / "r.html"))
     assert result.returncode == 0, result.stderr
     assert "rejected" in result.stdout.lower()
     assert (tmp_path / "r.html").stat().st_size > 50_000
 
 
-def test_tradeoff_prints_the_table_and_draws(tmp_path, capsys, monkeypatch):
+def test_tradeoff_prints_a_table_and_draws_a_picture(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["tradeoff", "--gamma", "1,3", "--gamma", "inf", "--beta", "0.1", "--M", "5"]
-    code, output, errors = here(words, capsys, monkeypatch)
+    code, output, errors = run_in_process(words, capsys, monkeypatch)
     assert code == 0, errors
     assert "0.01163" in output
     assert "Smallest bound" in output
@@ -42,7 +42,7 @@ def test_tradeoff_prints_the_table_and_draws(tmp_path, capsys, monkeypatch):
         (("tradeoff", "--gamma", "1e-300,1e300"), "--gamma: must be between 1e-100 and 1e100, or inf"),
         (("tradeoff", "--out", "picture.xyz"), "--out: must end in .png"),
         (("tradeoff", "--alpha", "2"), "alpha"),
-        (("tradeoff", "--out", "nowhere/at/all.png"), "--out: the directory nowhere/at does not exist"),
+        (("tradeoff", "--out", "nowhere/at/all.png"), "--out: must be in an existing directory"),
         (("demo", "--out", "nowhere/at/all.html"), "nowhere"),
         (("detect", "x.csv", "--far", "small"), "--far: "),
         (("serve", "--retain-point", "500"), "--retain-points"),
@@ -51,7 +51,7 @@ def test_tradeoff_prints_the_table_and_draws(tmp_path, capsys, monkeypatch):
 )
 def test_errors_are_one_line(words, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, _, errors = here(words, capsys, monkeypatch)
+    code, _, errors = run_in_process(words, capsys, monkeypatch)
     assert code == 2
     assert message in errors
     assert errors.startswith("limpet: ")
@@ -63,7 +63,7 @@ def test_durations_are_in_seconds(text, seconds):
     assert read_duration(None, None, text) == seconds
 
 
-def test_options_have_types_that_every_version_of_typer_knows():
+def test_options_have_types_that_typer_supports():
     kinds = {
         option.kind
         for options in OPTIONS_BY_COMMAND.values()

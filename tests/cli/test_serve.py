@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import limpet as lp
-from helpers.commands import here
-from helpers.monitor import Monitor, expected, levels
+from helpers.commands import run_in_process
+from helpers.monitor import Monitor, get_expected, make_levels
 from limpet.server.db import Store
 
-VALUES = levels(900)
+VALUES = make_levels(900)
 
 
-class Serve:
+class Server:
     """A server on a free port."""
 
     def __init__(self, folder, *words):
@@ -30,7 +30,7 @@ class Serve:
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "limpet", "serve", "--no-open", *words]
             self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
-        match = wait_for(lambda: re.search(r"serving at (http://\S+), database (\S+)", self.read_log()), self)
+        match = wait_until(lambda: re.search(r"serving at (http://\S+), database (\S+)", self.read_log()), self)
         self.url, self.store = match[1], match[2]
 
     def read_log(self):
@@ -41,49 +41,49 @@ class Serve:
         assert response.status_code == 200, response.text
         return response.json()
 
-    def end(self, how):
-        self.process.send_signal(how)
+    def stop(self, signal_number):
+        self.process.send_signal(signal_number)
         return self.process.wait(60)
 
 
-def wait_for(happened, server, seconds=120.0):
+def wait_until(condition, server, seconds=120.0):
     until = time.monotonic() + seconds
-    while not (value := happened()):
+    while not (value := condition()):
         assert server.process.poll() is None, server.read_log()
         assert time.monotonic() < until, server.read_log()
         time.sleep(0.05)
     return value
 
 
-def lines(first, last):
+def make_lines(first, last):
     return "".join(f"{i},{VALUES[i]}\n" for i in range(first, last))
 
 
-def test_a_file_that_grows_through_a_crash_and_to_an_orderly_end(tmp_path):
+def test_growing_file_is_processed_through_a_crash_and_a_stop(tmp_path):
     source, config = tmp_path / "pump.csv", tmp_path / "serve.toml"
-    source.write_text("time,level\n" + lines(0, 300))
+    source.write_text("time,level\n" + make_lines(0, 300))
     config.write_text('source = "pump.csv"\nport = 0\ndatabase = "kept.db"\nlog_format = "text"\n')
-    first = Serve(tmp_path, "--config", "serve.toml")
+    first = Server(tmp_path, "--config", "serve.toml")
     try:
         assert first.store == "kept.db"
         assert first.url.startswith("http://127.0.0.1:")
         with source.open("a") as file:
-            file.write(lines(300, 500) + f"500,{VALUES[500]}"[:4])  # a line that is not complete
-        wait_for(lambda: first.get("/streams")["n_points"] >= 500, first)
+            file.write(make_lines(300, 500) + f"500,{VALUES[500]}"[:4])  # a line that is not complete
+        wait_until(lambda: first.get("/streams")["n_points"] >= 500, first)
         assert first.get("/sources")[0]["state"] == "running"
-        assert first.end(signal.SIGKILL) == -signal.SIGKILL
+        assert first.stop(signal.SIGKILL) == -signal.SIGKILL
     finally:
         first.process.kill()
     with source.open("a") as file:
-        file.write(lines(500, 700)[4:])
+        file.write(make_lines(500, 700)[4:])
 
-    second = Serve(tmp_path, "--config", "serve.toml")
+    second = Server(tmp_path, "--config", "serve.toml")
     try:
-        wait_for(lambda: second.get("/streams")["n_points"] >= 700, second)
+        wait_until(lambda: second.get("/streams")["n_points"] >= 700, second)
         with source.open("a") as file:
-            file.write(lines(700, 900))
-        wait_for(lambda: second.get("/streams")["n_points"] >= 900, second)
-        points, (state, trace) = second.get("/streams/pump/points"), expected(VALUES)
+            file.write(make_lines(700, 900))
+        wait_until(lambda: second.get("/streams")["n_points"] >= 900, second)
+        points, (state, trace) = second.get("/streams/pump/points"), get_expected(VALUES)
         assert points["rows"] == list(range(900))
         assert points["values"] == [VALUES]
         assert points["times"] == list(range(900))
@@ -95,7 +95,7 @@ def test_a_file_that_grows_through_a_crash_and_to_an_orderly_end(tmp_path):
         with httpx.stream("GET", f"{second.url}/streams/pump/events", timeout=60) as page:
             events = page.iter_lines()
             next(events)
-            assert second.end(signal.SIGTERM) == 0, "although a page listens"
+            assert second.stop(signal.SIGTERM) == 0, "although a page listens"
             with contextlib.suppress(httpx.TransportError):
                 list(events)
         assert "stopped" in second.read_log()
@@ -110,16 +110,16 @@ def test_a_file_that_grows_through_a_crash_and_to_an_orderly_end(tmp_path):
         monitor.stop()
 
 
-# Errors at the start are one line
+# Errors at start-up are one line
 
 
 @pytest.fixture
-def refused(tmp_path, capsys, monkeypatch):
+def run_with_error(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LIMPET_TOKEN", raising=False)
 
     def run(*words):
-        code, out, error = here(["serve", "--no-open", "--port", 0, *words], capsys, monkeypatch)
+        code, out, error = run_in_process(["serve", "--no-open", "--port", 0, *words], capsys, monkeypatch)
         assert code == 2, error
         assert out == ""
         last = error.splitlines()[-1]
@@ -130,56 +130,70 @@ def refused(tmp_path, capsys, monkeypatch):
     return run
 
 
-def test_a_port_that_is_in_use(refused):
+def test_port_in_use_is_an_error(run_with_error):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         bound.listen()
         port = bound.getsockname()[1]
         assert (
-            refused("--port", port) == f"limpet: host, port: cannot listen at 127.0.0.1:{port}: address already in use."
+            run_with_error("--port", port)
+            == f"limpet: host, port: cannot listen at 127.0.0.1:{port}: address already in use."
         )
 
 
-def test_a_start_that_fails_leaves_no_socket_open(refused, recwarn):
+def test_failed_start_leaves_no_open_socket(run_with_error, recwarn):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         bound.listen()
-        refused("--port", bound.getsockname()[1])
-    refused("none.csv")
+        run_with_error("--port", bound.getsockname()[1])
+    run_with_error("none.csv")
     gc.collect()
     assert not [str(warning.message) for warning in recwarn if issubclass(warning.category, ResourceWarning)]
 
 
-def test_a_source_that_is_not_there(refused, tmp_path):
-    assert "none.csv: no such file" in refused("none.csv")
-    Store(tmp_path / "limpet.db").close()  # which was let go of
+def test_missing_source_is_an_error(run_with_error, tmp_path):
+    assert "source: must be an existing file, got none.csv" in run_with_error("none.csv")
+    Store(tmp_path / "limpet.db").close()  # which was released
 
 
-def test_a_store_that_cannot_be_used(refused, tmp_path):
+def test_unusable_database_is_an_error(run_with_error, tmp_path):
     (tmp_path / "notes.txt").write_text("some notes\n" * 100)
-    assert "notes.txt cannot be opened: file is not a database" in refused("--database", "notes.txt")
-    assert "no such file or directory" in refused("--database", "no/folder.db")
+    assert "notes.txt cannot be opened: file is not a database" in run_with_error("--database", "notes.txt")
+    assert "no such file or directory" in run_with_error("--database", "no/folder.db")
     monitor = Monitor(tmp_path / "kept.db", lp.Detector(far=0.01))
-    assert "kept.db is in use by another server" in refused("--database", "kept.db")
+    assert "kept.db is in use by another server" in run_with_error("--database", "kept.db")
     monitor.stop()
-    assert "made with" in refused("--database", "kept.db")
+    assert "made with" in run_with_error("--database", "kept.db")
     Store(tmp_path / "kept.db").close()
 
 
-def test_settings_that_make_no_sense(refused, tmp_path):
+def test_invalid_options_are_errors(run_with_error, tmp_path):
     (tmp_path / "bad.toml").write_text("retain_point = 5\n")
-    assert "Did you mean 'retain_points'" in refused("--config", "bad.toml")
-    assert "--retain-points" in refused("--retain-points", 5)
-    assert "n_components" in refused("--n-components", "auto")
-    assert "--port: must be an integer of at least 0 and at most 65535" in refused("--port", 99999)
+    assert "Did you mean 'retain_points'" in run_with_error("--config", "bad.toml")
+    assert "--retain-points" in run_with_error("--retain-points", 5)
+    assert "n_components" in run_with_error("--n-components", "auto")
+    assert "--port: must be an integer of at least 0 and at most 65535" in run_with_error("--port", 99999)
 
 
-def test_the_help_fits_a_terminal(capsys, monkeypatch):
+def test_help_fits_a_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    code, out, _ = here(["serve", "--help"], capsys, monkeypatch)
+    code, out, _ = run_in_process(["serve", "--help"], capsys, monkeypatch)
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
     shown = out[out.index("Examples:") : out.index("SIGTERM")].strip().splitlines()
     assert all(line.strip().startswith(("Examples", "limpet serve", "curl", "LIMPET_TOKEN")) for line in shown), out
     for flag in ("host", "port", "database", "token-file", "retain-points", "max-streams", "rate", "max-body", "demo"):
         assert f"--{flag}" in out
+
+
+def test_malformed_records_and_invalid_points_of_a_source_are_counted(tmp_path):
+    lines = make_lines(0, 300) + "broken\n" + "300,1e200\n301,-inf\n" + make_lines(302, 400)
+    (tmp_path / "pump.csv").write_text("time,level\n" + lines)
+    server = Server(tmp_path, "pump.csv", "--port", "0")
+    try:
+        wait_until(lambda: server.get("/sources")[0]["n_records"] >= 401, server)
+        source = server.get("/sources")[0]
+        assert (source["n_malformed"], source["n_invalid"]) == (1, 2)
+        assert server.get("/streams")["n_points"] == 398
+    finally:
+        server.process.kill()

@@ -1,4 +1,4 @@
-"""What every learner must keep to, whichever it learns. Written once; a new learner or model is one more `Case`."""
+"""Cases of the contract: learners and models with streams for them. A new learner or model is one more `Case`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def gaussian(d):
     return stream
 
 
-def with_gaps(rng, n):
+def with_missing(rng, n):
     (y,) = gaussian(3)(rng, n)
     y[rng.random((n, 3)) < 0.2] = np.nan
     y[np.arange(n), rng.integers(3, size=n)] = 1.0
@@ -40,7 +40,7 @@ def with_gaps(rng, n):
 
 
 def shifting(d, groups=1, nan_share=0.0, period=0):
-    """A jump far beyond the threshold after three quarters, and outliers: alarms, and work for the rescue."""
+    """A jump far beyond the threshold after three quarters, and outliers: alarms, and a re-initialization."""
 
     def stream(rng, n):
         y = rng.normal(size=(n, d)) + 8.0 * rng.integers(groups, size=(n, 1))
@@ -60,7 +60,7 @@ def counts(rng, n):
     return (rng.poisson(3.0 + 20.0 * rng.integers(2, size=n)).astype(float),)
 
 
-def counts_with_gaps(rng, n):
+def counts_with_missing(rng, n):
     y = rng.poisson((3.0, 20.0), size=(n, 2)).astype(float)
     y[::7, 0] = np.nan
     y[3::7, 1] = np.nan
@@ -93,7 +93,7 @@ CASES = [
     Case("SRA, patience", lambda: lp.SRA(rho=0.02, gamma=3.0, warmup=12, patience=5), shifting(1)),
     Case("SRA of the paper", lambda: lp.SRA(2, 3.0, beta=0.1, M=5.0, norm="mean"), gaussian(1)),
     Case("SRA, d=3, full norm", lambda: lp.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),
-    Case("SRA, d=3, gaps", lambda: lp.SRA(2, 6.0, half_life=30), with_gaps),
+    Case("SRA, d=3, gaps", lambda: lp.SRA(2, 6.0, half_life=30), with_missing),
     Case("SRA, diagonal", lambda: lp.SRA(2, rho=0.01, covariance="diagonal"), gaussian(3)),
     Case("SRA, penalty", lambda: lp.SRA(2, rho=0.01, penalty=ConjugatePrior(0.01, 0.01, 0.01)), gaussian(3)),
     Case("SEM", lambda: lp.SEM(2, rho=0.02), gaussian(1)),
@@ -101,7 +101,7 @@ CASES = [
     Case("SDEM", lambda: lp.SDEM(2, r=0.02, alpha=1.0), gaussian(3)),
     Case("power step", lambda: lp.StochasticApproximation(GaussianMixture(2), PolynomialDecay(0.7, 5.0)), gaussian(1)),
     Case("Poisson", lambda: lp.SRA(model=PoissonMixture(2), gamma=3.0), counts),
-    Case("Poisson, d=2, gaps", lambda: lp.SRA(model=PoissonMixture(1), gamma=3.0), counts_with_gaps),
+    Case("Poisson, d=2, gaps", lambda: lp.SRA(model=PoissonMixture(1), gamma=3.0), counts_with_missing),
     Case("exponential", lambda: lp.SRA(model=Exponential(), gamma=5.0), waiting_times),
     Case(
         "linear",

@@ -11,7 +11,7 @@ from limpet import testing
 from limpet.learners.base import Learner
 from limpet.testing import assert_same_bits
 
-# Whether a component has a copy, or many rows are rejected, depends on the stream drawn.
+# Warnings of copied components or many rejections depend on the stream drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 N_ROWS = 160
@@ -20,19 +20,19 @@ SLOW_TO_COMPILE = ("detector, d=3, diagonal",)
 QUICK_TO_COMPILE = ("detector", "SRA", "SRA, patience", "SRA, d=3, gaps", "linear")
 
 
-def parametrized(cases, is_long):
+def parametrize_cases(cases, is_long):
     params = [pytest.param(case, marks=[pytest.mark.long] if is_long(str(case)) else []) for case in cases]
     return pytest.mark.parametrize("case", params, ids=[str(case) for case in cases])
 
 
-every_case = parametrized(CASES, lambda name: name in SLOW_TO_COMPILE)
-few_cases = parametrized(CASES, lambda name: name not in QUICK_TO_COMPILE)  # each needs an entry point custom
-auto_cases = parametrized([case for case in CASES if case.learner().is_auto], lambda name: name in SLOW_TO_COMPILE)
+every_case = parametrize_cases(CASES, lambda name: name in SLOW_TO_COMPILE)
+quick_cases = parametrize_cases(CASES, lambda name: name not in QUICK_TO_COMPILE)  # each compiles an entry point
+auto_cases = parametrize_cases([case for case in CASES if case.learner().is_auto], lambda name: name in SLOW_TO_COMPILE)
 seeds = st.integers(0, 2**32 - 1)
 cuts = st.lists(st.integers(0, N_ROWS), max_size=5).map(lambda c: [0, *sorted(c), N_ROWS])
 
 
-def stream_of(case, seed=0, n=N_ROWS):
+def make_stream(case, seed=0, n=N_ROWS):
     return case.stream(np.random.default_rng(seed), n)
 
 
@@ -40,29 +40,29 @@ def stream_of(case, seed=0, n=N_ROWS):
 @given(seed=seeds, cuts=cuts)
 @example(seed=0, cuts=[0, IN_REINIT, N_ROWS])
 def test_batch_is_loop(case, seed, cuts):
-    testing.check_batch_is_loop(case.learner, stream_of(case, seed), cuts)
+    testing.check_batch_is_loop(case.learner, make_stream(case, seed), cuts)
 
 
 @every_case
 @given(seed=seeds, row=st.integers(0, N_ROWS - 1))
 @example(seed=0, row=IN_REINIT)
 def test_restored_is_continued(case, seed, row):
-    testing.check_restored_is_continued(case.learner, stream_of(case, seed), row)
+    testing.check_restored_is_continued(case.learner, make_stream(case, seed), row)
 
 
-@few_cases
+@quick_cases
 def test_score_only(case):
-    testing.check_score_only(case.learner, stream_of(case), [60, IN_REINIT, IN_REINIT + 3])
+    testing.check_score_only(case.learner, make_stream(case), [60, IN_REINIT, IN_REINIT + 3])
 
 
-@few_cases
+@quick_cases
 def test_fast_path(case):
-    testing.check_fast_path(case.learner, stream_of(case), 70)
+    testing.check_fast_path(case.learner, make_stream(case), 70)
 
 
 @every_case
 def test_saved_is_loaded(case):
-    testing.check_saved_is_loaded(case.learner, stream_of(case))
+    testing.check_saved_is_loaded(case.learner, make_stream(case))
 
 
 @every_case
@@ -72,41 +72,41 @@ def test_saved_is_loaded(case):
     value=st.sampled_from([np.nan, np.inf]),
 )
 def test_invalid_points(case, seed, rows, value):
-    testing.check_invalid_points(case.learner, stream_of(case, seed), rows, value)
+    testing.check_invalid_points(case.learner, make_stream(case, seed), rows, value)
 
 
 @every_case
 def test_invalid_points_raise(case):
-    testing.check_invalid_points_raise(case.learner, stream_of(case))
+    testing.check_invalid_points_raise(case.learner, make_stream(case))
 
 
 @every_case
 @given(seed=seeds)
 def test_estimates(case, seed):
-    testing.check_estimates(case.learner, stream_of(case, seed))
+    testing.check_estimates(case.learner, make_stream(case, seed))
 
 
 @every_case
 def test_score(case):
-    testing.check_score(case.learner, stream_of(case), 100)
+    testing.check_score(case.learner, make_stream(case), 100)
 
 
 @every_case
 @pytest.mark.parametrize("wrong", testing.WRONG_INPUTS, ids=repr)
 def test_wrong_input(case, wrong):
-    testing.check_wrong_input(case.learner, stream_of(case), wrong)
+    testing.check_wrong_input(case.learner, make_stream(case), wrong)
 
 
 @every_case
 def test_clone(case):
-    testing.check_clone(case.learner, stream_of(case))
+    testing.check_clone(case.learner, make_stream(case))
 
 
 @auto_cases
 def test_streams_of_the_detector_exercise_everything(case):
     """Otherwise the checks would cover little."""
     learner = case.learner()
-    trace = learner.process(*stream_of(case))
+    trace = learner.process(*make_stream(case))
     assert trace.rejected[IN_REINIT - 5 : IN_REINIT].all()  # locked out for a few rows …
     assert not trace.rejected[-5:].all()  # … and no longer
     kinds = {alarm.kind for alarm in trace.alarms}
@@ -117,7 +117,7 @@ def test_streams_of_the_detector_exercise_everything(case):
 @every_case
 def test_rejected_point_changes_only_its_count(case):
     learner = case.learner()
-    stream = stream_of(case, n=2000)
+    stream = make_stream(case, n=2000)
     trace = learner.process(*stream)
     if not np.isfinite(learner.gamma_):
         assert not trace.rejected.any()
@@ -129,7 +129,7 @@ def test_rejected_point_changes_only_its_count(case):
     after.process(*(part[: row + 1] for part in stream))
     assert after.n_rejected == before.n_rejected + 1
     for name in case.learner().model.estimates:
-        assert_same_bits(getattr(before, name), getattr(after, name))
+        assert_same_bits(before.estimate(name), after.estimate(name))
     if not learner.is_auto:  # the detector also observes it
         assert_same_bits(before._engine.buffer.theta, after._engine.buffer.theta)
 
@@ -142,15 +142,15 @@ def test_check_learner_passes_for_the_learners():
     testing.check_learner(lambda: lp.SRA(gamma=4.0, rho=0.01))
 
 
-class Forgetful(lp.SRA):
-    """Its bytes lack what it learned."""
+class LosesState(lp.SRA):
+    """Its bytes have no learned state."""
 
     def to_bytes(self):
         return lp.SRA(gamma=4.0, rho=0.01).to_bytes()
 
 
-class Impatient(lp.SRA):
-    """Learns a batch twice."""
+class ProcessesTwice(lp.SRA):
+    """Processes each batch twice."""
 
     def process(self, X, y=None, *, record=None):
         super().process(X, y)
@@ -158,7 +158,9 @@ class Impatient(lp.SRA):
 
 
 @pytest.mark.parametrize(
-    ("learner", "message"), [(Forgetful, "restored|parameters"), (Impatient, "state after")], ids=["bytes", "batch"]
+    ("learner", "message"),
+    [(LosesState, "restored|parameters"), (ProcessesTwice, "state after")],
+    ids=["bytes", "batch"],
 )
 def test_check_learner_fails_for_broken_learners(learner, message):
     try:

@@ -1,4 +1,4 @@
-"""The kernels against the oracle: scores, drops and estimates to 1e-10, on random streams."""
+"""The kernels against the reference: scores, rejections and estimates to 1e-10, on random streams."""
 
 import math
 
@@ -17,14 +17,14 @@ ROWS, N_INIT, WARMUP = 100, 40, 50
 
 STEPS = [
     (Constant(0.05), sra.constant(0.05)),
-    (InverseTime(), sra.one_over_t()),
-    (PolynomialDecay(0.6, t0=3.0, scale=0.3), sra.power_law(0.3, 3.0, 0.6)),
+    (InverseTime(), sra.inverse_time()),
+    (PolynomialDecay(0.6, t0=3.0, scale=0.3), sra.polynomial_decay(0.3, 3.0, 0.6)),
 ]
 steps = st.sampled_from(STEPS)
 seeds = st.integers(0, 2**32 - 1)
 
 
-def mixed_points(rng, K, d, missing=0.0):
+def make_points(rng, K, d, missing=0.0):
     """A mixture with some outliers, and optionally missing coordinates (never all of a point's)."""
     centres = rng.normal(scale=3.0, size=(K, d))
     root = 0.3 * rng.normal(size=(d, d)) / math.sqrt(d) + np.eye(d)
@@ -33,107 +33,111 @@ def mixed_points(rng, K, d, missing=0.0):
     if missing:
         is_missing = rng.random((ROWS, d)) < missing
         is_missing[np.arange(ROWS), rng.integers(d, size=ROWS)] = False
-        is_missing[:N_INIT] = False  # the oracle is handed what the start made of complete points
+        is_missing[:N_INIT] = False  # the reference starts from the initialization on complete points
         points[is_missing] = np.nan
     return points
 
 
-def agree(ours, oracle):
-    np.testing.assert_allclose(ours, oracle, rtol=TOLERANCE, atol=TOLERANCE * max(1.0, float(np.max(np.abs(oracle)))))
+def assert_close(ours, expected):
+    np.testing.assert_allclose(
+        ours, expected, rtol=TOLERANCE, atol=TOLERANCE * max(1.0, float(np.max(np.abs(expected))))
+    )
 
 
-def compare(model, oracle_of, points, norm, step, rng, y=None):
-    """Starts ours on the first points, hands what it has to the oracle, and runs both over the rest."""
-    ours_step, oracle_step = step
+def compare(model, make_reference, points, norm, step, rng, y=None):
+    """Initialize ours on the first points, copy its estimates to the reference, and run both over the rest."""
+    our_step, reference_step = step
 
     patience = int(rng.integers(4))
 
     def learner(gamma):
         settings = {"n_init": N_INIT, "warmup": WARMUP, "patience": patience}
-        return lp.StochasticApproximation(model, ours_step, gamma, norm, **settings)
+        return lp.StochasticApproximation(model, our_step, gamma, norm, **settings)
 
     head, tail = (points[:N_INIT],), (points[N_INIT:],)
     if y is not None:
         head, tail = (points[:N_INIT], y[:N_INIT]), (points[N_INIT:], y[N_INIT:])
     ours = learner(1.0)
     ours.process(*head)
-    extra = {} if y is None else {"y": y[N_INIT:]}
-    sizes = sra.run(oracle_of(ours), tail[0], math.inf, norm, oracle_step, 0, N_INIT, **extra).sizes
+    extra_args = {} if y is None else {"y": y[N_INIT:]}
+    sizes = sra.run(make_reference(ours), tail[0], math.inf, norm, reference_step, 0, N_INIT, **extra_args).sizes
     gamma = float(np.quantile(sizes[WARMUP - N_INIT :], rng.uniform(0.5, 0.95))) * 1.0000001  # rejects some later ones
     ours = learner(gamma)
     ours.process(*head)
-    extra["patience"] = patience
-    expected = sra.run(oracle_of(ours), tail[0], gamma, norm, oracle_step, WARMUP, N_INIT, **extra)
+    extra_args["patience"] = patience
+    expected = sra.run(make_reference(ours), tail[0], gamma, norm, reference_step, WARMUP, N_INIT, **extra_args)
     trace = ours.process(*tail)
-    np.testing.assert_array_equal(trace.rejected, expected.dropped)
+    np.testing.assert_array_equal(trace.rejected, expected.rejected)
     assert 0 < ours.n_rejected < len(points)
-    agree(trace.score, expected.scores)
+    assert_close(trace.score, expected.scores)
     return ours, expected
 
 
-def statistics(learner, covariance, d):
+def get_parameters(learner, covariance, d):
     """The plain (unpenalised) parameters in the learner's state."""
     plain = GaussianMixture(learner.model.n_components, covariance=covariance)
     theta = learner._engine.buffer.theta
     return [plain.estimate(name, theta, d) for name in ("weights", "means", "covariances")]
 
 
-def compare_gaussian(model, points, norm, step, rng, **oracle_settings):
+def compare_gaussian(model, points, norm, step, rng, **reference_settings):
     d = points.shape[1]
 
-    def oracle(learner):
-        weights, means, covariances = statistics(learner, model.covariance, d)
-        return sra.GaussianMixture(weights, means, covariances, model.covariance, **oracle_settings)
+    def make_reference(learner):
+        weights, means, covariances = get_parameters(learner, model.covariance, d)
+        return sra.GaussianMixture(weights, means, covariances, model.covariance, **reference_settings)
 
-    ours, expected = compare(model, oracle, points, norm, step, rng)
+    ours, expected = compare(model, make_reference, points, norm, step, rng)
     for name in ("weights", "means", "covariances"):
-        agree(getattr(ours, name), expected.parameters[name][-1])
+        assert_close(getattr(ours, name), expected.parameters[name][-1])
 
 
 NORMS = ("whitened", "mean", "full")
 
 
-def kinds(shapes, everyday):
-    """Every (K, d, norm); all but those of `everyday` are long, because each is compiled for itself."""
-    every = [(K, d, norm) for K, d in shapes for norm in NORMS]
-    assert set(everyday) <= set(every)
-    return [pytest.param(*kind, marks=[] if kind in everyday else pytest.mark.long) for kind in every]
+def parametrize_kinds(shapes, quick):
+    """Return all (K, d, norm); all except `quick` are marked long, because each is compiled separately."""
+    all_kinds = [(K, d, norm) for K, d in shapes for norm in NORMS]
+    assert set(quick) <= set(all_kinds)
+    return [pytest.param(*kind, marks=[] if kind in quick else pytest.mark.long) for kind in all_kinds]
 
 
-# One or several components and variables, more of the ones or of the others; best what other tests compile as well.
-EVERYDAY = [
+# One or several components and variables; preferably kinds that other tests compile as well.
+QUICK_KINDS = [
     *[(K, d, "whitened") for K, d in ((1, 1), (2, 1), (1, 3), (2, 3), (3, 2))],
     *[(2, 1, norm) for norm in ("mean", "full")],  # with (2, 3) they are among the tests of missing coordinates
 ]
-few = settings(max_examples=5)  # of each kind, and there are many
+few_examples = settings(max_examples=5)  # per kind
 
 
-@pytest.mark.parametrize(("K", "d", "norm"), kinds([(K, d) for K in (1, 2, 3, 5) for d in (1, 2, 3, 8)], EVERYDAY))
-@few
+@pytest.mark.parametrize(
+    ("K", "d", "norm"), parametrize_kinds([(K, d) for K in (1, 2, 3, 5) for d in (1, 2, 3, 8)], QUICK_KINDS)
+)
+@few_examples
 @given(seed=seeds, step=steps)
 def test_gaussian_mixture(K, d, norm, seed, step):
     rng = np.random.default_rng(seed)
-    compare_gaussian(GaussianMixture(K), mixed_points(rng, K, d), norm, step, rng)
+    compare_gaussian(GaussianMixture(K), make_points(rng, K, d), norm, step, rng)
 
 
-EVERYDAY_DIAGONAL = [(2, 1, "whitened"), (2, 3, "whitened")]
+QUICK_DIAGONAL_KINDS = [(2, 1, "whitened"), (2, 3, "whitened")]
 
 
-@pytest.mark.parametrize(("K", "d", "norm"), kinds([(2, 1), (2, 3), (1, 8)], EVERYDAY_DIAGONAL))
-@few
+@pytest.mark.parametrize(("K", "d", "norm"), parametrize_kinds([(2, 1), (2, 3), (1, 8)], QUICK_DIAGONAL_KINDS))
+@few_examples
 @given(seed=seeds, step=steps)
 def test_diagonal_mixture(K, d, norm, seed, step):
     rng = np.random.default_rng(seed)
-    compare_gaussian(GaussianMixture(K, covariance="diagonal"), mixed_points(rng, K, d), norm, step, rng)
+    compare_gaussian(GaussianMixture(K, covariance="diagonal"), make_points(rng, K, d), norm, step, rng)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize("norm", NORMS)
-@few
+@few_examples
 @given(seed=seeds, step=steps)
 def test_missing_coordinates_are_integrated_out(covariance, norm, seed, step):
     rng = np.random.default_rng(seed)
-    compare_gaussian(GaussianMixture(2, covariance=covariance), mixed_points(rng, 2, 3, missing=0.3), norm, step, rng)
+    compare_gaussian(GaussianMixture(2, covariance=covariance), make_points(rng, 2, 3, missing=0.3), norm, step, rng)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
@@ -144,7 +148,7 @@ def test_penalty_in_the_m_step(covariance, seed, step, missing):
     penalty = ConjugatePrior(weight=0.1, mean=0.2, covariance=0.3, center=tuple(centre), scale=tuple(scale))
     compare_gaussian(
         GaussianMixture(2, penalty, covariance=covariance),
-        mixed_points(rng, 2, 3, missing),
+        make_points(rng, 2, 3, missing),
         "whitened",
         step,
         rng,
@@ -159,13 +163,13 @@ def test_penalty_in_the_m_step(covariance, seed, step, missing):
 @given(seed=seeds, step=steps)
 def test_smoothing_of_sdem(seed, step):
     rng = np.random.default_rng(seed)
-    compare_gaussian(GaussianMixture(3, smoothing=1.0), mixed_points(rng, 3, 2), "mean", step, rng, alpha=1.0)
+    compare_gaussian(GaussianMixture(3, smoothing=1.0), make_points(rng, 3, 2), "mean", step, rng, alpha=1.0)
 
 
-EVERYDAY_POISSON = [(1, 1, "whitened"), (2, 1, "whitened"), *[(3, 2, norm) for norm in NORMS]]
+QUICK_POISSON_KINDS = [(1, 1, "whitened"), (2, 1, "whitened"), *[(3, 2, norm) for norm in NORMS]]
 
 
-@pytest.mark.parametrize(("K", "d", "norm"), kinds([(1, 1), (2, 1), (3, 2)], EVERYDAY_POISSON))
+@pytest.mark.parametrize(("K", "d", "norm"), parametrize_kinds([(1, 1), (2, 1), (3, 2)], QUICK_POISSON_KINDS))
 @given(seed=seeds, step=steps)
 def test_poisson_mixture(K, d, norm, seed, step):
     rng = np.random.default_rng(seed)
@@ -174,12 +178,12 @@ def test_poisson_mixture(K, d, norm, seed, step):
     if d > 1:
         points[50::3, 0] = np.nan
 
-    def oracle(learner):
+    def make_reference(learner):
         return sra.PoissonMixture(learner.weights, learner.means)
 
-    ours, expected = compare(PoissonMixture(K), oracle, points, norm, step, rng)
-    agree(ours.weights, expected.parameters["weights"][-1])
-    agree(ours.means, expected.parameters["rates"][-1])
+    ours, expected = compare(PoissonMixture(K), make_reference, points, norm, step, rng)
+    assert_close(ours.weights, expected.parameters["weights"][-1])
+    assert_close(ours.means, expected.parameters["rates"][-1])
 
 
 @given(seed=seeds, step=steps)
@@ -188,16 +192,16 @@ def test_penalty_of_a_poisson_mixture(seed, step):
     points = rng.poisson(rng.uniform(1.0, 30.0, size=(2, 1))[rng.integers(2, size=ROWS)]).astype(float)
     model = PoissonMixture(2, ConjugatePrior(weight=0.1, mean=0.3, center=5.0))
 
-    def oracle(learner):
+    def make_reference(learner):
         plain, theta = PoissonMixture(2), learner._engine.buffer.theta
         weights, rates = plain.estimate("weights", theta, 1), plain.estimate("means", theta, 1)
         return sra.PoissonMixture(weights, rates, a=0.1, kappa=0.3, centre=np.array([5.0]))
 
-    ours, expected = compare(model, oracle, points, "whitened", step, rng)
-    agree(ours.means, expected.parameters["rates"][-1])
+    ours, expected = compare(model, make_reference, points, "whitened", step, rng)
+    assert_close(ours.means, expected.parameters["rates"][-1])
 
 
-def frame(learner, p):
+def get_frame(learner, p):
     view = learner.model.kernels(p + 1).layout.view
     theta = learner._engine.buffer.theta
     return {name: view(theta, name) for name in ("reference", "scale", "coef", "intercept", "variance")}
@@ -212,17 +216,17 @@ def test_linear_regression(p, norm, seed, step):
     y = X @ rng.normal(size=p) + rng.standard_t(2, size=ROWS)
     X[50::7, 0] = np.nan
 
-    def oracle(learner):
-        f = frame(learner, p)
+    def make_reference(learner):
+        f = get_frame(learner, p)
         return sra.LinearRegression(
             f["coef"], f["intercept"][0], f["variance"][0],
             f["reference"][:p], f["scale"][:p], f["reference"][p], f["scale"][p], penalty=0.01,
         )  # fmt: skip
 
-    ours, expected = compare(LinearRegression(l2=0.01), oracle, X, norm, step, rng, y=y)
-    f = frame(ours, p)
-    agree(f["coef"], expected.parameters["coefficients"][-1])
-    agree(f["variance"][0], expected.parameters["variance"][-1])
+    ours, expected = compare(LinearRegression(l2=0.01), make_reference, X, norm, step, rng, y=y)
+    f = get_frame(ours, p)
+    assert_close(f["coef"], expected.parameters["coefficients"][-1])
+    assert_close(f["variance"][0], expected.parameters["variance"][-1])
 
 
 @pytest.mark.parametrize("norm", ["whitened", "full"])
@@ -233,11 +237,11 @@ def test_logistic_regression(p, norm, seed, step):
     X = rng.normal(size=(ROWS, p)) * rng.uniform(0.1, 100.0, size=p)
     y = (X[:, 0] + rng.normal(size=ROWS) * X[:, 0].std() > 0).astype(float)
 
-    def oracle(learner):
-        f = frame(learner, p)
+    def make_reference(learner):
+        f = get_frame(learner, p)
         return sra.LogisticRegression(f["coef"], f["intercept"][0], f["reference"][:p], f["scale"][:p], penalty=0.01)
 
-    ours, expected = compare(LogisticRegression(l2=0.01), oracle, X, norm, step, rng, y=y)
-    f = frame(ours, p)
-    agree(f["coef"], expected.parameters["coefficients"][-1])
-    agree(f["intercept"][0], expected.parameters["intercept"][-1])
+    ours, expected = compare(LogisticRegression(l2=0.01), make_reference, X, norm, step, rng, y=y)
+    f = get_frame(ours, p)
+    assert_close(f["coef"], expected.parameters["coefficients"][-1])
+    assert_close(f["intercept"][0], expected.parameters["intercept"][-1])

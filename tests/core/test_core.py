@@ -16,20 +16,22 @@ from limpet.models import GaussianMixture
 
 
 @njit
-def rule(t, parameters):
+def apply_rule(t, parameters):
     return polynomial_decay(t, parameters)
 
 
-def step(step_size, t):
-    return rule(float(t), np.array(step_size.parameters))
+def get_step(step_size, t):
+    return apply_rule(float(t), np.array(step_size.parameters))
 
 
 @pytest.mark.parametrize("t", [1, 2, 17, 10**6])
 def test_step_sizes(t):
-    assert step(Constant(0.25), t) == 0.25
-    assert step(InverseTime(), t) == 1.0 / t
-    np.testing.assert_allclose(step(PolynomialDecay(0.6, t0=4.0, scale=0.5), t), 0.5 * (t + 4.0) ** -0.6, rtol=1e-14)
-    assert step(PolynomialDecay(0.6, scale=100.0), 1) == 1.0  # never beyond the point
+    assert get_step(Constant(0.25), t) == 0.25
+    assert get_step(InverseTime(), t) == 1.0 / t
+    np.testing.assert_allclose(
+        get_step(PolynomialDecay(0.6, t0=4.0, scale=0.5), t), 0.5 * (t + 4.0) ** -0.6, rtol=1e-14
+    )
+    assert get_step(PolynomialDecay(0.6, scale=100.0), 1) == 1.0  # never beyond the point
 
 
 def test_half_life():
@@ -50,13 +52,13 @@ def test_half_life():
         lambda: gamma_for_rate(1.0, 1),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(make):
+def test_invalid_step_sizes_and_rates_raise(make):
     with pytest.raises(InvalidInputError):
         make()
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 25])
-def test_the_tail_of_chi_square(d):
+def test_chi_square_tail_and_its_quantile(d):
     """Its derivative is the density, its value at 0 is 1."""
     assert chi_square_tail(0.0, d) == 1.0
     for x in (0.5, 3.0, 20.0, 60.0):
@@ -68,7 +70,7 @@ def test_the_tail_of_chi_square(d):
         np.testing.assert_allclose(chi_square_tail(gamma_for_rate(rate, d) ** 2, d), rate, rtol=1e-9)
 
 
-def test_the_default_threshold_drops_the_promised_share():
+def test_default_threshold_rejects_the_requested_share():
     y = np.random.default_rng(0).normal(size=(200_000, 3))
     learner = lp.SRA(reject_rate=0.01, rho=0.001, n_init=200)
     learner.process(y)
@@ -84,33 +86,33 @@ def test_layout_views_share_memory():
         layout.view(theta, "c")
 
 
-def test_the_parts_of_a_cell_are_one_vector():
-    cell = StreamBuffer(np.array([1.0, 2.0]), work_size=3, theta_size=4, start_shape=(2, 5))
-    for part, value in ((cell.work, 3.0), (cell.header, 4.0), (cell.theta, 5.0), (cell.start, 6.0)):
+def test_parts_of_a_stream_buffer_share_one_vector():
+    buffer = StreamBuffer(np.array([1.0, 2.0]), work_size=3, theta_size=4, start_shape=(2, 5))
+    for part, value in ((buffer.work, 3.0), (buffer.header, 4.0), (buffer.theta, 5.0), (buffer.start, 6.0)):
         part[:] = value
     expected = [1, 2, *[3] * 3, *[4] * HEADER_SIZE, *[5] * 4, *[6] * 10]
-    np.testing.assert_array_equal(cell.vector, expected)
-    np.testing.assert_array_equal(cell.state, expected[5:])
+    np.testing.assert_array_equal(buffer.vector, expected)
+    np.testing.assert_array_equal(buffer.state, expected[5:])
 
 
 def test_the_state_has_the_fields_of_its_layout():
     learner = lp.SRA(2, gamma=6.0)
-    y = np.random.default_rng(0).normal(size=(300, 3)) * 5.0 + 100.0
-    learner.process(y)
-    functions = GaussianMixture(2).kernels(3)
-    theta = learner.state[HEADER_SIZE : HEADER_SIZE + functions.layout.size]
+    points = np.random.default_rng(0).normal(size=(300, 3)) * 5.0 + 100.0
+    learner.process(points)
+    kernels = GaussianMixture(2).kernels(3)
+    theta = learner.state[HEADER_SIZE : HEADER_SIZE + kernels.layout.size]
     np.testing.assert_array_equal(
-        functions.layout.view(theta, "weights"), learner._engine.functions.layout.view(theta, "weights")
+        kernels.layout.view(theta, "weights"), learner._engine.functions.layout.view(theta, "weights")
     )
     means = (
-        functions.layout.view(theta, "reference")
-        + functions.layout.view(theta, "scale") * functions.layout.view(theta, "components")[:, :3]
+        kernels.layout.view(theta, "reference")
+        + kernels.layout.view(theta, "scale") * kernels.layout.view(theta, "components")[:, :3]
     )
     np.testing.assert_array_equal(means, learner.means)
     assert learner.state[0] == 300
 
 
-def test_the_paper_s_state_fits_a_million_times():
+def test_state_of_the_paper_s_algorithm_is_at_most_128_bytes():
     learner = lp.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
     learner.process(np.arange(20.0))
     assert (len(learner.state) - learner.n_init) * 8 <= 128

@@ -24,7 +24,7 @@ def real_data(monkeypatch):
 
 # --- the facts -------------------------------------------------------------------------------------------------------
 
-PAPER_WELL_LOG = {  # the paper's t, typed from its text
+PAPER_CHANGE_ROWS = {  # the paper's t, typed from its text
     1: [1069, 1525, 1681, 1861, 2053, 2407, 2473, 2527, 2587, 2767, 2779],
     2: [1069, 1525, 1681, 1867, 2053, 2407, 2467, 2527, 2587],
     3: [1069, 1525, 1687, 1867, 2053, 2407, 2473, 2527, 2587],
@@ -40,13 +40,13 @@ def test_well_log():
     assert np.isfinite(stream.y).all()
     assert (stream.y.min(), stream.y.max()) == (64234.38, 140408.5)
     assert stream.y[:3, 0].tolist() == [133530.6, 137119.1, 133820.5]
-    assert stream.change_points == {who: [t - 1 for t in times] for who, times in PAPER_WELL_LOG.items()}
+    assert stream.change_points == {who: [t - 1 for t in times] for who, times in PAPER_CHANGE_ROWS.items()}
     assert sum(map(len, stream.change_points.values())) == 48
     assert stream.labels is None
 
 
 @pytest.mark.usefixtures("real_data")
-def test_well_log_annotations_are_those_published():
+def test_well_log_annotations_equal_those_published():
     published = json.loads((DATA / "well_log" / "change_points.json").read_text())
     thinned = json.loads((DATA / "well_log" / "well_log_tcpd.json").read_text())["series"][0]["raw"]
     paper, tcpd = load_well_log(), load_well_log(annotations="tcpd")
@@ -93,7 +93,7 @@ SKAB = {  # file: rows, changepoint rows, number of anomalous rows
     "other/22": (1079, [569, 627, 853, 908], 339),
     "other/23": (1044, [572, 580, 873], 301),
 }
-WITH_MARKS_MISSING = {"valve1/2": [566, 846], "other/9": [557], "other/14": [571, 981], "other/23": [572, 873]}
+STARTS_WITH_MISSING_MARKS = {"valve1/2": [566, 846], "other/9": [557], "other/14": [571, 981], "other/23": [572, 873]}
 
 
 @pytest.mark.usefixtures("real_data")
@@ -109,14 +109,14 @@ def test_skab(group, n_streams):
         assert np.isfinite(stream.y).all()
         assert stream.labels.sum() == n_anomalies
         assert with_all.change_points == marks
-        assert stream.change_points == WITH_MARKS_MISSING.get(name, marks[::2])
+        assert stream.change_points == STARTS_WITH_MISSING_MARKS.get(name, marks[::2])
         assert stream.labels[stream.change_points[0]] == 1
         assert stream.labels[stream.change_points[0] - 1] == 0
         assert stream.split is None
 
 
 @pytest.mark.usefixtures("real_data")
-def test_skab_is_the_version_that_has_the_outliers():
+def test_skab_has_the_version_with_outliers():
     swapped = {0: [734, 766], 1: [386, 852], 3: [494], 4: [569], 5: [610], 6: [799], 7: [668, 889], 8: [885]}
     swapped[9] = [447, 534, 708]
     alone = {0: [524], 3: [337]}
@@ -178,13 +178,13 @@ def test_thyroid():
     assert stream.change_points == []
 
 
-def test_every_file_of_the_shared_folder_has_the_listed_sum(real_data):
+def test_files_of_the_shared_folder_have_the_registered_checksums(real_data):
     sums = dict(line.split(maxsplit=1)[::-1] for line in (DATA / "SHA256SUMS").read_text().splitlines())
     for name, source in REMOTE_FILES.items():
         assert sums[name] == source.sha256
 
 
-def test_addresses_are_pinned():
+def test_urls_are_pinned_to_commits():
     assert len(REMOTE_FILES) == 3 + 34 + 24
     for source in REMOTE_FILES.values():
         host, _, commit = source.url.split("/")[2], *source.url.split("/")[4:6]
@@ -209,13 +209,13 @@ def test_addresses_are_pinned():
         (lambda: load_skab(standardize=True), "standardize: must be"),
     ],
 )
-def test_settings_are_checked_before_anything_is_fetched(load, message, monkeypatch):
+def test_parameters_are_validated_before_the_download(load, message, monkeypatch):
     monkeypatch.setenv("LIMPET_DATA", "nowhere")
     with pytest.raises(InvalidInputError, match=message):
         load()
 
 
-def test_a_variable_constant_at_the_start_is_only_centred():
+def test_variable_that_is_constant_at_first_is_only_centered():
     y = np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 2.0], [0.4, 4.0]])
     scaled = standardize_by_first_rows(y, 3)
     assert scaled[:3, 0].tolist() == [0, 0, 0]  # although the mean of three times 0.1 is not 0.1
@@ -235,13 +235,13 @@ def test_a_variable_constant_at_the_start_is_only_centred():
         ([20, 25], slice(20, None), [20]),
     ],
 )
-def test_starts_of_transitions_where_marks_are_missing(marks, anomalous, starts):
+def test_transition_starts_with_missing_marks(marks, anomalous, starts):
     labels = np.zeros(100)
     labels[anomalous] = 1
     assert find_transition_starts(np.array(marks), labels) == starts
 
 
-def test_without_scipy(monkeypatch):
+def test_missing_scipy_raises(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.io", None)
     with pytest.raises(MissingExtraError, match=r"needs scipy.*pip install 'limpet\[data\]'"):
         load_thyroid()

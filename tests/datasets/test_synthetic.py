@@ -1,4 +1,4 @@
-"""The generated streams against the distributions the paper states, and the record they come in."""
+"""The generated streams against the distributions of the paper, and the `Stream` class."""
 
 import dataclasses
 
@@ -12,23 +12,23 @@ from limpet.exceptions import InvalidInputError
 
 MAKERS = [make_abrupt, make_gradual]
 
-PRINTED = [[1, -0.8, 0.2], [-0.8, 1, 0.3], [0.2, 0.3, 1]]
-A = np.array([[1, 0.7, -0.3], [-0.3, 1, 0.5], [-0.3, 0.5, 1]])
-EIGENVALUES, EIGENVECTORS = np.linalg.eigh(A.T @ A)
-NOTEBOOK = EIGENVECTORS @ np.diag(np.sqrt(EIGENVALUES)) @ EIGENVECTORS.T
+PRINTED_COVARIANCE = [[1, -0.8, 0.2], [-0.8, 1, 0.3], [0.2, 0.3, 1]]
+ASYMMETRIC_MATRIX = np.array([[1, 0.7, -0.3], [-0.3, 1, 0.5], [-0.3, 0.5, 1]])
+EIGENVALUES, EIGENVECTORS = np.linalg.eigh(ASYMMETRIC_MATRIX.T @ ASYMMETRIC_MATRIX)
+NOTEBOOK_COVARIANCE = EIGENVECTORS @ np.diag(np.sqrt(EIGENVALUES)) @ EIGENVECTORS.T
 
 # maker, dim, variant, means before, means after, covariance: typed again from the paper and its notes
-LAWS = [
+MIXTURES = [
     (make_abrupt, 1, "printed", [[0.5], [-0.5]], [[1], [-1]], [[0.01]]),
     (make_gradual, 1, "printed", [[0.5], [-0.5]], [[1], [-1]], [[0.01]]),
-    (make_abrupt, 3, "printed", [[3, 2, 1], [-2, 3, 2]], [[6, 4, 2], [-4, 6, -4]], PRINTED),
-    (make_gradual, 3, "printed", [[3, 4, 1], [-2, 3, -2]], [[6, 8, 2], [-4, 6, -4]], PRINTED),
-    (make_abrupt, 3, "notebook", [[0.5] * 3, [-0.5] * 3], [[1] * 3, [-1] * 3], NOTEBOOK),
-    (make_gradual, 3, "notebook", [[0.5] * 3, [-0.5] * 3], [[1] * 3, [-1] * 3], NOTEBOOK),
+    (make_abrupt, 3, "printed", [[3, 2, 1], [-2, 3, 2]], [[6, 4, 2], [-4, 6, -4]], PRINTED_COVARIANCE),
+    (make_gradual, 3, "printed", [[3, 4, 1], [-2, 3, -2]], [[6, 8, 2], [-4, 6, -4]], PRINTED_COVARIANCE),
+    (make_abrupt, 3, "notebook", [[0.5] * 3, [-0.5] * 3], [[1] * 3, [-1] * 3], NOTEBOOK_COVARIANCE),
+    (make_gradual, 3, "notebook", [[0.5] * 3, [-0.5] * 3], [[1] * 3, [-1] * 3], NOTEBOOK_COVARIANCE),
 ]
 
 
-@pytest.mark.parametrize(("make", "dim", "variant", "before", "after", "covariance"), LAWS)
+@pytest.mark.parametrize(("make", "dim", "variant", "before", "after", "covariance"), MIXTURES)
 def test_inliers_follow_the_stated_mixture(make, dim, variant, before, after, covariance):
     n = 40_000
     stream = make(n=n, dim=dim, variant=variant, seed=3)
@@ -113,19 +113,19 @@ def test_change_point_is_the_middle_row(make, n):
     assert np.flatnonzero(moved)[0] == n // 2
 
 
-def test_notebook_covariance_is_what_numpy_makes_of_the_asymmetric_matrix():
-    np.testing.assert_array_equal(NOTEBOOK_MATRIX, A)
+def test_notebook_covariance_is_the_effective_covariance_of_numpy():
+    np.testing.assert_array_equal(NOTEBOOK_MATRIX, ASYMMETRIC_MATRIX)
     normals = np.random.RandomState(0).standard_normal((50, 3))
-    drawn = np.random.RandomState(0).multivariate_normal(np.zeros(3), A, size=50, check_valid="ignore")
+    drawn = np.random.RandomState(0).multivariate_normal(np.zeros(3), ASYMMETRIC_MATRIX, size=50, check_valid="ignore")
     factor = np.linalg.lstsq(normals, drawn, rcond=None)[0]  # drawn = normals @ factor, exactly
     np.testing.assert_allclose(normals @ factor, drawn, atol=1e-12)
-    np.testing.assert_allclose(effective_numpy_covariance(A), factor.T @ factor, atol=1e-12)
-    np.testing.assert_allclose(effective_numpy_covariance(np.array(PRINTED)), PRINTED, atol=1e-12)
+    np.testing.assert_allclose(effective_numpy_covariance(ASYMMETRIC_MATRIX), factor.T @ factor, atol=1e-12)
+    np.testing.assert_allclose(effective_numpy_covariance(np.array(PRINTED_COVARIANCE)), PRINTED_COVARIANCE, atol=1e-12)
 
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("dim", [1, 3])
-def test_seed_decides_everything_and_nothing_else_is_touched(make, dim):
+def test_result_depends_on_the_seed_only_and_global_state_is_unchanged(make, dim):
     np.random.seed(0)  # noqa: NPY002 - the global state is what is watched
     expected = np.random.RandomState(0).random_sample()
     once, again, other = (make(n=700, dim=dim, seed=seed) for seed in (11, 11, 12))
@@ -181,7 +181,7 @@ def test_alpha_one_has_no_outliers():
         ({"dim": 1, "variant": "notebook"}, "variant: must be 'printed'"),
     ],
 )
-def test_bad_arguments_are_named(make, arguments, message):
+def test_invalid_arguments_raise(make, arguments, message):
     with pytest.raises(InvalidInputError, match=message):
         make(**arguments)
 
@@ -193,7 +193,7 @@ def test_generated_arrays_are_read_only(attribute):
         array[0] = 0
 
 
-def test_stream_copies_what_it_is_given_and_cannot_be_reassigned():
+def test_stream_copies_its_input_and_is_frozen():
     y, labels, changes = np.zeros((4, 2)), np.array([0, 0, 1, 0]), [1, 2]
     stream = Stream(y, labels=labels, change_points=changes)
     y[:], labels[:] = 7, 0
@@ -206,7 +206,7 @@ def test_stream_copies_what_it_is_given_and_cannot_be_reassigned():
         stream.y = y
 
 
-def test_stream_knows_its_types_and_length():
+def test_types_and_length_of_a_stream():
     stream = Stream([[1], [2], [3]], outliers=[0, 1, 0], labels=[True, False, False], split=np.int64(2))
     assert (stream.y.dtype, stream.outliers.dtype, stream.labels.dtype) == (np.float64, bool, np.int64)
     assert len(stream) == 3
@@ -216,7 +216,7 @@ def test_stream_knows_its_types_and_length():
 
 
 @pytest.mark.parametrize("vector", [[1, 2, 3], np.arange(1.0, 4.0), pd.Series([1.0, 2.0, 3.0])])
-def test_a_vector_is_one_column(vector):
+def test_vector_is_converted_to_one_column(vector):
     y = Stream(vector).y
     assert y.tolist() == [[1.0], [2.0], [3.0]]
     assert not y.flags.writeable
@@ -224,7 +224,7 @@ def test_a_vector_is_one_column(vector):
 
 
 @pytest.mark.parametrize("row", [2, np.int64(2), [2], (2,)])
-def test_one_change_point_needs_no_list(row):
+def test_single_change_point_needs_no_list(row):
     assert Stream(np.zeros(5), change_points=row).change_points == [2]
     assert Stream(np.zeros(5), change_points={"a": row}).change_points == {"a": [2]}
 
@@ -266,7 +266,7 @@ def test_stream_repr():
         ({"split": "half"}, "split: must be integers"),
     ],
 )
-def test_stream_refuses_what_does_not_fit(arguments, message):
+def test_inconsistent_arguments_of_a_stream_raise(arguments, message):
     with pytest.raises(InvalidInputError, match=message):
         Stream(**({"y": np.zeros((5, 1))} | arguments))
 
@@ -292,7 +292,7 @@ def test_traffic_has_a_period_of_a_week_and_its_events():
     assert stream.y[outage].max() < 100.0
 
 
-def test_traffic_is_the_same_for_the_same_seed():
+def test_traffic_is_reproducible():
     assert np.array_equal(make_traffic(seed=3).y, make_traffic(seed=3).y)
     assert not np.array_equal(make_traffic(seed=3).y, make_traffic(seed=4).y)
     for params in ({"weeks": 3}, {"seed": -1}):

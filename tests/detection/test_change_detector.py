@@ -1,4 +1,4 @@
-"""The change detector: its ranks, its bets, its bits, the description of an alarm, and a part of the promised rate."""
+"""The change detector: ranks, bets, bit equality, the description of an alarm, and the false-alarm rate."""
 
 import math
 
@@ -25,11 +25,11 @@ from limpet.detection.ranks import draw_uniform, make_histogram
 from limpet.exceptions import InvalidInputError
 
 LAYOUT = channel_layout(FULL)
-both_sizes = pytest.mark.parametrize("sizes", [FULL, COMPACT], ids=lambda sizes: sizes.name)
+both_profiles = pytest.mark.parametrize("sizes", [FULL, COMPACT], ids=lambda sizes: sizes.name)
 
 
-def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
-    """Flags, certainties and the memory afterwards."""
+def run_detector(rows, far=1e-4, memory=None, whiten=True, lock=True):
+    """Return flags, certainties and the memory afterwards."""
     rows = np.ascontiguousarray(rows.reshape(len(rows), -1))
     detector = make_change_detector(rows.shape[1], whiten, lock)
     memory = np.zeros(detector.state_size) if memory is None else memory
@@ -40,25 +40,25 @@ def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
     return flags, certainties, memory
 
 
-def change_at(rows, alarm, far=1e-4):
+def describe_change_at(rows, alarm, far=1e-4):
     """Return the change of the alarm in this row."""
-    flags, _, memory = observed(rows[: alarm + 1], far)
+    flags, _, memory = run_detector(rows[: alarm + 1], far)
     assert flags[alarm]
     return make_change_detector(1 if rows.ndim == 1 else rows.shape[1]).describe_change(memory)
 
 
 def test_describe_change_requires_an_alarm():
-    with pytest.raises(InvalidInputError, match="no change alarm"):
-        make_change_detector(1).describe_change(observed(normal(0, 200))[2])
+    with pytest.raises(InvalidInputError, match=r"^state:"):
+        make_change_detector(1).describe_change(run_detector(make_normal(0, 200))[2])
 
 
-def normal(seed, *shape):
+def make_normal(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-@both_sizes
-def test_ranks_are_those_of_a_count(sizes):
-    residuals = np.clip(normal(0, 500), -4.0, 4.0)
+@both_profiles
+def test_ranks_equal_counts(sizes):
+    residuals = np.clip(make_normal(0, 500), -4.0, 4.0)
     residuals[::7] = 4.0
     bins, state = make_histogram(sizes), np.zeros(channel_layout(sizes).n_counts, sizes.count_dtype)
     per_unit = sizes.n_rank_bins / 8.0
@@ -72,11 +72,11 @@ def test_ranks_are_those_of_a_count(sizes):
         assert bins.count_inliers(state) == n + 1
 
 
-@both_sizes
-def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
+@both_profiles
+def test_halving_the_counts_keeps_the_ranks(sizes):
     bins, layout = make_histogram(sizes), channel_layout(sizes)
     counts = np.zeros(layout.n_counts, sizes.count_dtype)
-    for r in np.clip(1.3 * normal(0, 3000), -4.0, 4.0):
+    for r in np.clip(1.3 * make_normal(0, 3000), -4.0, 4.0):
         bins.add_point(counts, bins.bin_index(r))
     counts *= sizes.max_count // 3001
     counts[[ABOVE_COUNT, BELOW_COUNT]] = 7, 0
@@ -89,18 +89,18 @@ def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
     assert after == pytest.approx(before, abs=4.0 / n)
     last = [BLOCKS_OFFSET + sizes.n_rank_bins // 8 - 1, layout.n_counts - 1]
     counts[last] += sizes.max_count - 1 - bins.count_inliers(counts)
-    assert finite(counts)
+    assert is_finite(counts)
     bins.add_point(counts, sizes.n_rank_bins - 1)
     assert bins.count_inliers(counts) == sizes.max_count
     bins.halve(counts)
     assert bins.count_inliers(counts) == sizes.max_count // 2
 
 
-@both_sizes
-def test_a_detector_continues_when_its_counts_are_halved(sizes):
+@both_profiles
+def test_detector_continues_after_its_counts_are_halved(sizes):
     detector, layout = make_change_detector(1, profile=sizes), channel_layout(sizes)
     memory, work = np.zeros(detector.state_size, sizes.dtype), np.zeros(detector.work_size)
-    rows, flags = normal(0, 5000, 1), np.zeros(5000)
+    rows, flags = make_normal(0, 5000, 1), np.zeros(5000)
     detector.run(memory, rows, log_threshold(1e-4), work, flags, np.zeros(0))
     counts = memory[layout.header_size + layout.counts_offset : layout.header_size + layout.ring_offset].view(
         sizes.count_dtype
@@ -119,12 +119,12 @@ def test_a_detector_continues_when_its_counts_are_halved(sizes):
     )
 
 
-def finite(counts):
-    """Return whether the counts never look like a NaN, for any neighbors."""
+def is_finite(counts):
+    """Return whether the bits of the counts are never those of a NaN, for any neighbors."""
     return all(np.isfinite(np.full(4, count, counts.dtype).view(np.float64)).all() for count in counts)
 
 
-def test_random_numbers_are_splitmix():
+def test_random_numbers_are_those_of_splitmix():
     draw = njit(lambda memory: draw_uniform(memory, 0, False))
     memory = np.zeros(1)
     drawn = np.array([draw(memory) for _ in range(20_000)])
@@ -141,7 +141,7 @@ def test_random_numbers_are_splitmix():
     assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.03
 
 
-@both_sizes
+@both_profiles
 def test_every_bet_is_fair(sizes):
     edges, bets = np.concatenate(([0.0], CELL_EDGE_PROBABILITIES, [1.0])), betting_table(sizes)
     cells = np.diff(edges)
@@ -166,75 +166,77 @@ def test_every_bet_is_fair(sizes):
 
 
 @pytest.mark.parametrize("d", [1, 3])
-def test_chunks_and_batch_are_the_same_bits(d):
-    rows = normal(1, 3000, d)
+def test_chunks_equal_the_batch_bit_for_bit(d):
+    rows = make_normal(1, 3000, d)
     rows[1000:2000] += 1.0
     rows[np.random.default_rng(2).random(rows.shape) < 0.02] *= 20.0
     if d > 1:
         rows[np.random.default_rng(3).random(rows.shape) < 0.01] = np.nan
-    flags, certainties, memory = observed(rows)
+    flags, certainties, memory = run_detector(rows)
     state, pieces = None, []
     for start in range(0, 3000, 7):
-        some, sure, state = observed(rows[start : start + 7], memory=None if state is None else state.copy())
-        pieces.append((some, sure))
+        chunk_flags, chunk_certainties, state = run_detector(
+            rows[start : start + 7], memory=None if state is None else state.copy()
+        )
+        pieces.append((chunk_flags, chunk_certainties))
     assert flags.sum() >= 2
     assert np.array_equal(state, memory)
-    assert np.array_equal(np.concatenate([some for some, _ in pieces]), flags)
-    assert np.array_equal(np.concatenate([sure for _, sure in pieces]), certainties)
+    assert np.array_equal(np.concatenate([chunk_flags for chunk_flags, _ in pieces]), flags)
+    assert np.array_equal(np.concatenate([chunk_certainties for _, chunk_certainties in pieces]), certainties)
 
 
 def test_units_do_not_matter():
-    rows = normal(3, 4000, 3)
+    rows = make_normal(3, 4000, 3)
     rows[2000:, 1] += 2.0
-    flags, certainties, _ = observed(rows)
+    flags, certainties, _ = run_detector(rows)
     alarm = flags.argmax()
     for power in (-400, 300):
-        same = observed(rows * 2.0**power)
+        same = run_detector(rows * 2.0**power)
         assert np.array_equal(same[0], flags)
         assert np.array_equal(same[1], certainties)
-    shift = change_at(rows, alarm)
+    shift = describe_change_at(rows, alarm)
     for moved in (rows * 0.3 + 1e9, rows * 1e150 / 10.0):
-        assert np.array_equal(observed(moved)[0], flags)
-        assert change_at(moved, alarm).shift_sd == pytest.approx(shift.shift_sd, rel=1e-6)
+        assert np.array_equal(run_detector(moved)[0], flags)
+        assert describe_change_at(moved, alarm).shift_sd == pytest.approx(shift.shift_sd, rel=1e-6)
 
 
-def without_time(memory):
-    """The channels, but for what counts the points that passed."""
+def drop_time_fields(memory):
+    """Return the channels without the fields that count points."""
     channels = memory[LAYOUT.header_size :].reshape(-1, LAYOUT.channel_size).copy()
     channels[:, N_MISSING] = 0.0
     channels[:, LAYOUT.aged_wealth_offset :] = 0.0
     return channels
 
 
-def test_a_missing_coordinate_leaves_its_channel_as_it_is():
-    rows = normal(4, 2000, 3)
-    at = np.sort(np.random.default_rng(5).choice(np.arange(300, 2000), 400, replace=False))
-    gap = np.insert(rows, at, np.full(3, np.nan), axis=0)
-    whole, with_gaps = (without_time(observed(each)[2]) for each in (rows, gap))
-    assert np.array_equal(whole, with_gaps)
-    gap = rows.copy()
-    gap[:, 1] = np.nan  # never seen: the other one is still watched
-    gap[1000:, 0] += 3.0
-    alarms = np.flatnonzero(observed(gap)[0])
+def test_missing_coordinate_does_not_change_its_channel():
+    rows = make_normal(4, 2000, 3)
+    rows_with_missing = np.sort(np.random.default_rng(5).choice(np.arange(300, 2000), 400, replace=False))
+    missing = np.insert(rows, rows_with_missing, np.full(3, np.nan), axis=0)
+    whole, with_missing = (drop_time_fields(run_detector(each)[2]) for each in (rows, missing))
+    assert np.array_equal(whole, with_missing)
+    missing = rows.copy()
+    missing[:, 1] = np.nan  # never seen: the other one is still watched
+    missing[1000:, 0] += 3.0
+    alarms = np.flatnonzero(run_detector(missing)[0])
     assert len(alarms) == 1
     assert 1000 <= alarms[0] < 1010
-    assert change_at(gap, alarms[0]).variable == 0
-    observed(np.where(np.isnan(gap), np.inf, gap))
+    assert describe_change_at(missing, alarms[0]).variable == 0
+    run_detector(np.where(np.isnan(missing), np.inf, missing))
 
 
-def test_constants_and_what_follows_them():
+def test_constant_streams_and_changes_after_them():
     for constant in (0.0, 7.0, -1e150):
-        flags, _, _ = observed(np.full(20_000, constant), far=1e-2)
+        flags, _, _ = run_detector(np.full(20_000, constant), far=1e-2)
         assert not flags.any()
     rng = np.random.default_rng(6)
     for moving in (rng.standard_normal(100), np.full(100, 5.0), rng.standard_normal(100) * 1e-8):
         rows = np.concatenate((np.zeros(500), moving))
-        alarm = observed(rows)[0].argmax()
+        alarm = run_detector(rows)[0].argmax()
         assert 500 <= alarm < 525
-        change = change_at(rows, alarm)
+        change = describe_change_at(rows, alarm)
         assert math.inf in (abs(change.shift_sd), change.spread_ratio)
     mostly = (rng.random(50_000) < 0.1).astype(float)  # 90 % zeros
-    assert observed(mostly, far=1e-3)[0].sum() < 75
+    assert run_detector(mostly, far=1e-3)[0].sum() < 75
 
 
 @pytest.mark.parametrize(("shift", "kind"), [(1.0, "up"), (-1.0, "down"), (3.0, "up"), (-8.0, "down"), (1e6, "up")])
@@ -242,11 +244,11 @@ def test_constants_and_what_follows_them():
 def test_a_shift_is_one_alarm_with_a_correct_description(shift, kind, d):
     onsets, sizes = [], []
     for seed in range(9):
-        rows = normal(400 + seed, 1250, d) * 5.0
+        rows = make_normal(400 + seed, 1250, d) * 5.0
         rows[1000:, d - 1] += shift * 5.0
-        alarms = np.flatnonzero(observed(rows, far=1e-5)[0])
+        alarms = np.flatnonzero(run_detector(rows, far=1e-5)[0])
         assert len(alarms) == 1
-        change = change_at(rows, alarms[0], far=1e-5)
+        change = describe_change_at(rows, alarms[0], far=1e-5)
         assert change.kind == kind
         assert change.variable == d - 1
         sizes.append((change.shift_sd / shift, change.shift / (5.0 * shift)))
@@ -258,68 +260,70 @@ def test_a_shift_is_one_alarm_with_a_correct_description(shift, kind, d):
 
 
 def test_a_change_during_the_warm_up_does_not_raise_the_threshold():
-    """Pairs of points across it look like memory, and its two levels like a wide spread."""
-    quick = 0
+    """Pairs of points across it resemble autocorrelation, and its two levels a wide spread."""
+    n_quick = 0
     for seed in range(10):
-        rows = normal(500 + seed, 1500)
-        rows[1000:1040] += 5.0  # the alarm, and then a change before the new frame is made
+        rows = make_normal(500 + seed, 1500)
+        rows[1000:1040] += 5.0  # the alarm, and then a change before the new standardization
         rows[1400:] += 3.0
-        flags = observed(rows)[0]
+        flags = run_detector(rows)[0]
         assert flags[1000:1012].any()
-        quick += flags[1400:1412].any()
-    assert quick >= 9
+        n_quick += flags[1400:1412].any()
+    assert n_quick >= 9
 
 
 @pytest.mark.parametrize(("factor", "kind"), [(3.0, "wider"), (0.3, "narrower")])
-def test_a_change_of_spread_is_described_as_such(factor, kind):
-    right, ratios = 0, []
+def test_change_of_spread_is_described(factor, kind):
+    n_correct, ratios = 0, []
     for seed in range(10):
-        rows = normal(200 + seed, 2600)
+        rows = make_normal(200 + seed, 2600)
         rows[2000:] *= factor
-        flags = observed(rows, far=1e-5)[0]
+        flags = run_detector(rows, far=1e-5)[0]
         assert flags[2000:2100].sum() == 1
-        change = change_at(rows, 2000 + flags[2000:].argmax(), far=1e-5)
-        right += change.kind == kind
+        change = describe_change_at(rows, 2000 + flags[2000:].argmax(), far=1e-5)
+        n_correct += change.kind == kind
         ratios.append(change.spread_ratio)
-    assert right >= 7  # a wide law may fall on one side for a while
+    assert n_correct >= 7  # a wide distribution may fall on one side for a while
     assert np.median(ratios) == pytest.approx(factor, rel=0.35)
 
 
-def test_a_stream_with_memory_keeps_the_promise():
-    rows = normal(7, 200_000)
+def test_false_alarm_rate_of_an_autocorrelated_stream():
+    rows = make_normal(7, 200_000)
     for t in range(1, len(rows)):
         rows[t] += 0.6 * rows[t - 1]
-    assert observed(rows, far=1e-3)[0].sum() < 300
-    assert observed(rows, far=1e-3, whiten=False, lock=False)[0].sum() > 600  # what the pre-whitening is for
+    assert run_detector(rows, far=1e-3)[0].sum() < 300
+    assert run_detector(rows, far=1e-3, whiten=False, lock=False)[0].sum() > 600  # pre-whitening prevents this
 
 
-def test_the_second_lock_quietens_a_season_and_stays_open_on_a_stable_stream():
-    season = np.sin(2 * np.pi / 288 * np.arange(100_000)) + normal(10, 100_000)
-    assert observed(season, whiten=False, lock=False)[0].sum() > 500
-    assert observed(season)[0].sum() < 40
-    memory = observed(normal(11, 100_000), far=1e-3)[2]
+def test_threshold_inflation_reduces_alarms_of_a_season_and_stays_off_on_a_stable_stream():
+    season = np.sin(2 * np.pi / 288 * np.arange(100_000)) + make_normal(10, 100_000)
+    assert run_detector(season, whiten=False, lock=False)[0].sum() > 500
+    assert run_detector(season)[0].sum() < 40
+    memory = run_detector(make_normal(11, 100_000), far=1e-3)[2]
     assert memory[N_UNCENSORED] > 300
     assert memory[TOTAL_EXCESS] / memory[N_UNCENSORED] == pytest.approx(1.0, abs=0.2)
     assert memory[INFLATION] == 0.0
-    rows = normal(12, 60_000) + np.repeat(np.arange(60) % 2, 1000) * 4.0  # changes that are real do not deafen it
-    flags, _, memory = observed(rows)
+    rows = (
+        make_normal(12, 60_000) + np.repeat(np.arange(60) % 2, 1000) * 4.0
+    )  # real changes do not inflate the threshold
+    flags, _, memory = run_detector(rows)
     assert all(flags[start : start + 10].sum() == 1 for start in range(1000, 60_000, 1000))
 
 
 def test_bursts_of_outliers_are_no_change():
     alarms = 0
     for seed in range(100):
-        rows = normal(300 + seed, 760)
+        rows = make_normal(300 + seed, 760)
         rows[700:704] = np.random.default_rng(seed).uniform(-20.0, 20.0, 4)
-        alarms += observed(rows)[0][700:].any()
+        alarms += run_detector(rows)[0][700:].any()
     assert alarms <= 4
 
 
 @pytest.mark.parametrize("d", [1, 3])
-def test_a_slice_of_the_promise(d):
+def test_false_alarm_rate(d):
     far = 1e-3
-    for rows in (normal(8, 200_000, d), np.exp(normal(9, 200_000, d))):
-        rate = observed(rows, far)[0].mean()
+    for rows in (make_normal(8, 200_000, d), np.exp(make_normal(9, 200_000, d))):
+        rate = run_detector(rows, far)[0].mean()
         assert 0.4 * far < rate < 1.4 * far
 
 
@@ -343,8 +347,8 @@ def test_the_first_of_consecutive_anomalies_starts_a_run():
     assert [starts_run(theta, 1, flag) for flag in anomalous] == [False, True, False, False, True]
 
 
-@both_sizes
-def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
+@both_profiles
+def test_fenwick_tree_is_halved_before_counts_overflow(sizes):
     n, functions = sizes.n_surprise_bins, make_anomaly_detector(sizes)
     count_surprise, p_value = functions.count_surprise, functions.p_value
     bins, tree, tally = (
@@ -365,7 +369,7 @@ def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
     if sizes is FULL:
         tree[[2**i - 1 for i in range(8)]] += sizes.max_count - 1 - fenwick_prefix_sum(tree, n)  # into the first bin
     tally[:] = sizes.max_count - 1, 100
-    assert finite(tree)
+    assert is_finite(tree)
     keep_small = functions.halve_if_full
     count = njit(lambda tally, tree: (count_surprise(tally, tree, 0.0, 1.0, 0.0, 0.0), keep_small(tally, tree))[0])
     p_value_of = njit(lambda tally, tree, surprise: p_value(tally, tree, surprise, 1e-4))

@@ -1,4 +1,4 @@
-"""The check of words: what it finds in names and in prose, and what it leaves alone."""
+"""The check of words: findings in names and in prose, and exceptions."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import check_words
 from check_words import check, files, main, split_name
 
 
-def found_in(tmp_path, text, name="example.py"):
+def find_words(tmp_path, text, name="example.py"):
     """(line, word, kind) of each finding in a file with this text."""
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
@@ -40,8 +40,8 @@ def found_in(tmp_path, text, name="example.py"):
         ("match x:\n    case [shelf, *room]: ...", "shelf"),
     ],
 )
-def test_names(tmp_path, code, word):
-    assert word in [word for _, word, kind in found_in(tmp_path, code) if kind == "name"]
+def test_forbidden_names(tmp_path, code, word):
+    assert word in [word for _, word, kind in find_words(tmp_path, code) if kind == "name"]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_names(tmp_path, code, word):
         "d = {'told': 1}",
     ],
 )
-def test_names_that_are_left_alone(tmp_path, code):
-    assert found_in(tmp_path, code) == []
+def test_allowed_names(tmp_path, code):
+    assert find_words(tmp_path, code) == []
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_names_that_are_left_alone(tmp_path, code):
         ("no knobs", "knobs"),
     ],
 )
-def test_prose(tmp_path, text, word):
-    assert (1, word, "docstring") in found_in(tmp_path, f'"""{text}."""')
-    assert (2, word, "message") in found_in(tmp_path, f"n = 1\nprint(f'{text} {{n}}')")
-    assert (2, word, "comment") in found_in(tmp_path, f"n = 1\nm = 2  # {text}")
-    assert (3, word, "page") in found_in(tmp_path, f"# Title\n\nHere {text}.\n", "page.md")
-    assert (1, word, "comment") in found_in(tmp_path, f"// {text}", "page.js")
-    assert (1, word, "message") in found_in(tmp_path, f'show("{text}");', "page.js")
+def test_forbidden_prose(tmp_path, text, word):
+    assert (1, word, "docstring") in find_words(tmp_path, f'"""{text}."""')
+    assert (2, word, "message") in find_words(tmp_path, f"n = 1\nprint(f'{text} {{n}}')")
+    assert (2, word, "comment") in find_words(tmp_path, f"n = 1\nm = 2  # {text}")
+    assert (3, word, "page") in find_words(tmp_path, f"# Title\n\nHere {text}.\n", "page.md")
+    assert (1, word, "comment") in find_words(tmp_path, f"// {text}", "page.js")
+    assert (1, word, "message") in find_words(tmp_path, f'show("{text}");', "page.js")
 
 
 @pytest.mark.parametrize(
@@ -110,34 +110,34 @@ def test_prose(tmp_path, text, word):
         "see [the page](room/door.md) or https://example.org/room",
     ],
 )
-def test_prose_that_is_left_alone(tmp_path, text):
-    assert found_in(tmp_path, f"# Title\n\nHere {text}.\n", "page.md") == []
-    assert found_in(tmp_path, f'"""Here {text}."""') == []
+def test_allowed_prose(tmp_path, text):
+    assert find_words(tmp_path, f"# Title\n\nHere {text}.\n", "page.md") == []
+    assert find_words(tmp_path, f'"""Here {text}."""') == []
 
 
-def test_the_line_is_that_of_the_word(tmp_path):
+def test_finding_has_the_line_of_the_word(tmp_path):
     text = '"""First line.\n\nThe second: nothing\nis told.\n"""\n\nx = 1\ntold = 2\n'
-    assert found_in(tmp_path, text) == [(4, "told", "docstring"), (8, "told", "name")]
+    assert find_words(tmp_path, text) == [(4, "told", "docstring"), (8, "told", "name")]
 
 
-def test_a_phrase_may_run_over_lines(tmp_path):
-    assert found_in(tmp_path, "The streams run side\nby side.\n", "page.md") == [(1, "side by side", "page")]
+def test_phrase_across_lines_is_found(tmp_path):
+    assert find_words(tmp_path, "The streams run side\nby side.\n", "page.md") == [(1, "side by side", "page")]
 
 
 def test_examples_are_code(tmp_path):
     text = '"""Sum.\n\n>>> told = say("is there no room")\n>>> told\n\'nobody is told\'\n"""\n'
-    assert found_in(tmp_path, text) == [(3, "told", "name")]
+    assert find_words(tmp_path, text) == [(3, "told", "name")]
     page = "Text.\n\n```python\nroom = 1\n```\n\n```python\n>>> desk = 1\n\n```\n\n```text\ntold\n```\n"
-    assert found_in(tmp_path, page, "page.md") == [(4, "room", "name"), (8, "desk", "name")]
+    assert find_words(tmp_path, page, "page.md") == [(4, "room", "name"), (8, "desk", "name")]
 
 
-def test_scripts(tmp_path):
+def test_javascript(tmp_path):
     script = (
         "const answered = (told) => told.room; // nothing\n"
         "const pattern = /it's told/g, address = `/streams/${room}/told`;\n"
         'show(`nobody sees ${deaf}`); show("told");\n'
     )
-    assert found_in(tmp_path, script, "page.js") == [
+    assert find_words(tmp_path, script, "page.js") == [
         (1, "answered", "name"),
         (1, "room", "name"),
         (1, "told", "name"),
@@ -148,14 +148,14 @@ def test_scripts(tmp_path):
 
 @pytest.mark.parametrize("name", ["page.css", "page.html", "report.html.j2", "project.toml", "site.yml", "Makefile"])
 def test_other_files_are_prose(tmp_path, name):
-    assert found_in(tmp_path, "/* first\nnobody is told */\n", name) == [(2, "nobody", "page"), (2, "told", "page")]
+    assert find_words(tmp_path, "/* first\nnobody is told */\n", name) == [(2, "nobody", "page"), (2, "told", "page")]
 
 
 def test_names_of_modules_and_packages(tmp_path):
-    assert found_in(tmp_path, "", "telling.py") == [(1, "telling", "name")]
-    assert found_in(tmp_path, "", "learnt.js") == [(1, "learnt", "name")]
+    assert find_words(tmp_path, "", "telling.py") == [(1, "telling", "name")]
+    assert find_words(tmp_path, "", "learnt.js") == [(1, "learnt", "name")]
     (tmp_path / "shelf").mkdir()
-    assert found_in(tmp_path, "", "shelf/__init__.py") == [(1, "shelf", "name")]
+    assert find_words(tmp_path, "", "shelf/__init__.py") == [(1, "shelf", "name")]
 
 
 def test_names_are_split_into_words():
@@ -171,7 +171,7 @@ def test_third_party_files_and_these_tests_are_not_checked(tmp_path):
     assert [file.name for file in files([tmp_path])] == ["ok.py"]
 
 
-def test_the_command(tmp_path, capsys, monkeypatch):
+def test_main(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(check_words, "ROOT", tmp_path)
     (tmp_path / "src" / "limpet" / "fleet").mkdir(parents=True)
     file = tmp_path / "src" / "limpet" / "fleet" / "fleet.py"

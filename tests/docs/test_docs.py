@@ -8,7 +8,7 @@ from functools import reduce
 import pytest
 
 import limpet as lp
-from helpers.scripts import ROOT, script_of
+from helpers.scripts import ROOT, import_script
 from limpet_lab.bench import BENCHMARKS
 
 DOCS = ROOT / "docs"
@@ -18,7 +18,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 # Public names that pages must mention.
-CONTRACT = [
+DOCUMENTED_NAMES = [
     "Detector",
     "Fleet",
     "SRA",
@@ -50,59 +50,59 @@ CONTRACT = [
 ]
 
 
-def prose_of(page):
+def read_prose(page):
     """Return a page without its blocks of code, in which brackets are not links."""
     return FENCED.sub("", page.read_text(encoding="utf-8"))
 
 
-def anchors_of(page):
+def find_anchors(page):
     """Return the anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ +(.*)$", prose_of(page), re.MULTILINE)
+    headings = re.findall(r"^#+ +(.*)$", read_prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def links_of(page):
+def find_links(page):
     """Yield the relative links of a page: (link, the file it names, its anchor or "")."""
-    for link in LINK.findall(prose_of(page)):
+    for link in LINK.findall(read_prose(page)):
         if re.match(r"[a-z][a-z0-9+.-]*:|//", link):
             continue
         path, _, anchor = link.partition("#")
         yield link, (page.parent / path if path else page), anchor
 
 
-def name_of(page):
+def get_page_name(page):
     return str(page.relative_to(ROOT))
 
 
-def test_the_page_shows_the_file():
+def test_page_contains_the_example_file():
     example = (HOW_TO / "exponential.py").read_text(encoding="utf-8")
     page = (HOW_TO / "add-a-model.md").read_text(encoding="utf-8")
     assert f"```python\n{example}```\n" in page
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=get_page_name)
 def test_links_resolve(page):
-    for link, target, anchor in links_of(page):
-        assert target.exists(), f"{name_of(page)} links to {link}, which does not exist"
+    for link, target, anchor in find_links(page):
+        assert target.exists(), f"{get_page_name(page)} links to {link}, which does not exist"
         if anchor and target.suffix == ".md":
-            assert anchor in anchors_of(target), f"{name_of(page)} links to {link}: no such heading exists"
+            assert anchor in find_anchors(target), f"{get_page_name(page)} links to {link}: no such heading exists"
 
 
-def linked_from(page):
-    return {target.resolve() for _, target, _ in links_of(page)}
+def get_link_targets(page):
+    return {target.resolve() for _, target, _ in find_links(page)}
 
 
 @pytest.mark.parametrize(
     "folder", [GUIDE, REFERENCE, HOW_TO, CONCEPTS, DOCS / "decisions"], ids=lambda folder: folder.name
 )
-def test_the_contents_of_a_folder_list_its_pages(folder):
+def test_index_of_a_folder_lists_its_pages(folder):
     (contents,) = (page for page in (folder / "index.md", folder / "README.md") if page.exists())
-    assert {page.resolve() for page in folder.glob("*.md")} - {contents.resolve()} <= linked_from(contents)
-    assert contents.resolve() in linked_from(DOCS / "index.md")
+    assert {page.resolve() for page in folder.glob("*.md")} - {contents.resolve()} <= get_link_targets(contents)
+    assert contents.resolve() in get_link_targets(DOCS / "index.md")
 
 
-def test_the_front_page_lists_what_is_beside_it():
-    assert {page.resolve() for page in DOCS.glob("*.md")} - {(DOCS / "index.md").resolve()} <= linked_from(
+def test_front_page_lists_all_pages_of_its_folder():
+    assert {page.resolve() for page in DOCS.glob("*.md")} - {(DOCS / "index.md").resolve()} <= get_link_targets(
         DOCS / "index.md"
     )
 
@@ -116,8 +116,10 @@ def test_guide_and_reference_mirror_each_other():
     assert guide - WITHOUT_CODE == reference - {"index"}
     for name in guide - WITHOUT_CODE:
         guide_page, reference_page = (folder / f"{name}.md" for folder in (GUIDE, REFERENCE))
-        assert reference_page.resolve() in linked_from(guide_page), f"the guide's {name} does not link to its reference"
-        assert guide_page.resolve() in linked_from(reference_page), (
+        assert reference_page.resolve() in get_link_targets(guide_page), (
+            f"the guide's {name} does not link to its reference"
+        )
+        assert guide_page.resolve() in get_link_targets(reference_page), (
             f"the reference of {name} does not link to its guide"
         )
 
@@ -132,7 +134,7 @@ MODULES = [name for name in lp.__all__ if inspect.ismodule(getattr(lp, name))] +
 ]
 
 
-def exported():
+def iter_public_names():
     """Yield every public name with the module that exports it: limpet or a subpackage."""
     yield from (("limpet", name) for name in lp.__all__ if name not in MODULES)
     for module in MODULES:
@@ -148,7 +150,7 @@ def exported():
         yield from ((f"limpet.{module}", name) for name in (ast.literal_eval(lists[0]) if lists else defined))
 
 
-@pytest.mark.parametrize(("module", "name"), list(exported()))
+@pytest.mark.parametrize(("module", "name"), list(iter_public_names()))
 def test_every_public_name_is_on_a_page_of_the_reference(module, name):
     shown = re.findall(
         r"^::: (\S+)", "\n".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md")), re.MULTILINE
@@ -166,13 +168,13 @@ def test_every_public_name_is_on_a_page_of_the_reference(module, name):
     assert homes & set(shown), f"no page of the reference has {module}.{name}"
 
 
-@pytest.mark.parametrize("name", CONTRACT)
-def test_every_name_of_the_contract_can_be_reached(name):
+@pytest.mark.parametrize("name", DOCUMENTED_NAMES)
+def test_documented_names_exist(name):
     assert callable(reduce(getattr, name.split("."), lp))
 
 
-@pytest.mark.parametrize("name", CONTRACT)
-def test_every_name_of_the_contract_is_in_the_docs(name):
+@pytest.mark.parametrize("name", DOCUMENTED_NAMES)
+def test_documented_names_are_in_the_docs(name):
     module, _, last = name.rpartition(".")
     used = rf"\b(?:lp|limpet)\.{re.escape(name)}\b" + (rf"|\b{module}\.{last}\b" if module else "")
     imported = rf"^>>> from limpet{rf'.{module}' if module else ''} import .*\b{last}\b"
@@ -180,24 +182,24 @@ def test_every_name_of_the_contract_is_in_the_docs(name):
     assert re.search(rf"{used}|{imported}", text, re.MULTILINE), f"no page mentions lp.{name}"
 
 
-def test_the_figures_of_the_readme_are_those_of_the_benchmark():
+def test_figures_of_the_readme_equal_the_benchmark():
     """After `limpet bench --json FILE`: python lab/pages/readme_table.py FILE."""
     text = (ROOT / "README.md").read_text()
-    assert script_of("readme_table").readme_with_table(text) == text
+    assert import_script("readme_table").readme_with_table(text) == text
 
 
-def test_the_figures_of_the_reproduction_are_those_of_its_results():
+def test_figures_of_the_reproduction_equal_its_results():
     """After `limpet reproduce --out DIR`: python lab/pages/reproduction_page.py DIR."""
     text = (GUIDE / "reproduction.md").read_text(encoding="utf-8")
-    assert script_of("reproduction_page").page_with_figures(text) == text
+    assert import_script("reproduction_page").page_with_figures(text) == text
 
 
-def test_the_figures_of_streams_are_those_of_the_benchmark():
+def test_figures_of_streams_equal_the_benchmark():
     """After `limpet bench detect watch_crash jetstream --json FILE`: python lab/pages/streams_page.py FILE."""
     text = (GUIDE / "streams.md").read_text(encoding="utf-8")
-    assert script_of("streams_page").page_with_figures(text) == text
+    assert import_script("streams_page").page_with_figures(text) == text
 
 
 @pytest.mark.parametrize("name", [*BENCHMARKS, "reproduction"])
-def test_results_are_summaries(name):
+def test_result_files_are_small(name):
     assert (ROOT / "lab" / "results" / f"{name}.json").stat().st_size <= 20_000

@@ -13,11 +13,11 @@ def test_every_script_is_on_the_page():
 
 
 @pytest.mark.parametrize("name", TITLES)
-def test_a_script_leaves_its_picture(name, tmp_path):
+def test_script_draws_its_picture(name, tmp_path):
     picture = draw(name, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [picture.name]
-    drawn, kept = imread(picture), imread(FOLDER / picture.name)
-    assert drawn.shape == kept.shape
-    ink = (drawn[:, :, :3].min(axis=2) < 0.9).mean()
-    assert 0.01 < ink < 0.9
-    assert abs(ink - (kept[:, :, :3].min(axis=2) < 0.9).mean()) < 0.05, "draw the committed picture again"
+    drawn, committed = imread(picture), imread(FOLDER / picture.name)
+    assert drawn.shape == committed.shape
+    dark_share = (drawn[:, :, :3].min(axis=2) < 0.9).mean()
+    assert 0.01 < dark_share < 0.9
+    assert abs(dark_share - (committed[:, :, :3].min(axis=2) < 0.9).mean()) < 0.05, "draw the committed picture again"

@@ -33,7 +33,7 @@ def test_staged_links_stay_within_the_site(pages):
                 assert (page.parent / link).exists(), f"{page}: {link}"
 
 
-def test_tools_are_no_part_of_the_site(pages):
+def test_tools_are_not_part_of_the_site(pages):
     assert not (pages / "tools").exists()
     assert (pages / "lab" / "results" / "runtime.json").exists()
     assert site_path("docs/index.md") == "index.md"
@@ -42,18 +42,20 @@ def test_tools_are_no_part_of_the_site(pages):
     )
 
 
-GOOD = '<h1 id="top">Hello</h1><a href="#top">up</a><a href="b.html#there">b</a><a href="https://example.org">out</a>'
+VALID_PAGE = (
+    '<h1 id="top">Hello</h1><a href="#top">up</a><a href="b.html#there">b</a><a href="https://example.org">out</a>'
+)
 
 
 @pytest.fixture
 def site(tmp_path):
-    (tmp_path / "a.html").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "a.html").write_text(VALID_PAGE, encoding="utf-8")
     (tmp_path / "b.html").write_text('<p id="there">x</p><img src="data:image/png;base64,AA">', encoding="utf-8")
     (tmp_path / "style.css").write_text("p { background: url(data:image/png;base64,AA) }", encoding="utf-8")
     return tmp_path
 
 
-def test_a_whole_site_has_no_faults(site):
+def test_valid_site_has_no_faults(site):
     assert faults(site) == []
 
 
@@ -71,7 +73,7 @@ def test_a_whole_site_has_no_faults(site):
     ],
 )
 def test_faults_are_found(site, more, message):
-    (site / "a.html").write_text(GOOD + more, encoding="utf-8")
+    (site / "a.html").write_text(VALID_PAGE + more, encoding="utf-8")
     (fault,) = faults(site)
     assert fault.startswith("a.html")
     assert message in fault

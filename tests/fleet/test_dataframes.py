@@ -1,4 +1,4 @@
-"""Long dataframes of any library, whole and in pieces."""
+"""Long dataframes of any library, whole and in batches."""
 
 from __future__ import annotations
 
@@ -27,90 +27,90 @@ LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 
-def long_frame(n: int = 1200, numbers: bool = False) -> pd.DataFrame:
+def make_long_frame(n: int = 1200, numbers: bool = False) -> pd.DataFrame:
     rng = np.random.default_rng(6)
     keys = rng.integers(0, 25, n)
-    named = keys if numbers else np.array(["pump " + "ä" * int(key) for key in keys], object)
+    names = keys if numbers else np.array(["pump " + "ä" * int(key) for key in keys], object)
     x = rng.normal(rng.choice([-4.0, 4.0], n), 1.0)
-    return pd.DataFrame({"sensor": named, "x": x, "when": pd.date_range("2026-01-01", periods=n, freq="min")})
+    return pd.DataFrame({"sensor": names, "x": x, "when": pd.date_range("2026-01-01", periods=n, freq="min")})
 
 
-def column(frame: Any, name: str) -> np.ndarray:
+def get_column(frame: Any, name: str) -> np.ndarray:
     return np.asarray(frame[name])
 
 
 @pytest.mark.parametrize("numbers", [False, True], ids=["strings", "numbers"])
 @pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES)
-def test_any_library(make: Callable[[pd.DataFrame], Any], numbers: bool) -> None:
-    frame = long_frame(numbers=numbers)
+def test_dataframes_of_any_library(make: Callable[[pd.DataFrame], Any], numbers: bool) -> None:
+    frame = make_long_frame(numbers=numbers)
     fleet = lp.Fleet(MODEL)
     native = make(frame)
     result = fleet.process(native, key="sensor", values=["x"])
     assert type(result) is type(native)
     for name in ("x", "score", "rejected", "invalid"):
-        assert len(column(result, name)) == len(frame)
+        assert len(get_column(result, name)) == len(frame)
     for key in frame.sensor.unique()[:5]:
-        part, alone = (frame.sensor == key).to_numpy(), MODEL.clone()
-        trace = alone.process(frame.x[part].to_numpy())
-        np.testing.assert_array_equal(column(result, "score")[part], trace.score)
-        np.testing.assert_array_equal(column(result, "rejected")[part], trace.rejected)
-        np.testing.assert_array_equal(fleet[key].state, alone.state)
+        part, learner = (frame.sensor == key).to_numpy(), MODEL.clone()
+        trace = learner.process(frame.x[part].to_numpy())
+        np.testing.assert_array_equal(get_column(result, "score")[part], trace.score)
+        np.testing.assert_array_equal(get_column(result, "rejected")[part], trace.rejected)
+        np.testing.assert_array_equal(fleet[key].state, learner.state)
     assert fleet.feature_names == ("x",)
 
 
-def test_in_pieces() -> None:
-    frame = long_frame()
+def test_batches_of_a_frame() -> None:
+    frame = make_long_frame()
     whole = lp.Fleet(MODEL).process(frame, key="sensor", values="x")
     pieces = lp.Fleet(MODEL).process((frame[i : i + 170] for i in range(0, len(frame), 170)), key="sensor", values="x")
     pd.testing.assert_frame_equal(pd.concat(pieces), whole)
     reader = pa.Table.from_pandas(frame).to_reader(max_chunksize=333)
     batches = list(lp.Fleet(MODEL).process(reader, key="sensor", values="x"))
-    np.testing.assert_array_equal(np.concatenate([column(batch, "score") for batch in batches]), whole.score)
+    np.testing.assert_array_equal(np.concatenate([get_column(batch, "score") for batch in batches]), whole.score)
 
 
 @pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES)
-def test_in_the_order_of_time(make: Callable[[pd.DataFrame], Any]) -> None:
-    frame = long_frame()
+def test_rows_are_processed_in_time_order(make: Callable[[pd.DataFrame], Any]) -> None:
+    frame = make_long_frame()
     expected = lp.Fleet(MODEL).process(frame, key="sensor", time="when")
     shuffled = frame.sample(frac=1.0, random_state=0)
     result = lp.Fleet(MODEL).process(make(shuffled), key="sensor", time="when")
-    np.testing.assert_array_equal(column(result, "score"), expected.score[shuffled.index])
+    np.testing.assert_array_equal(get_column(result, "score"), expected.score[shuffled.index])
 
 
-def test_what_misses_key_time_or_value_is_skipped() -> None:
-    frame = long_frame(400)
+def test_rows_without_key_time_or_value_are_invalid() -> None:
+    frame = make_long_frame(400)
     clean = lp.Fleet(MODEL)
     clean.process(frame, key="sensor", time="when")
     extra = frame.iloc[[5, 80, 200]].copy()
     extra["when"] += pd.Timedelta("1s")
-    dirty = pd.concat([frame, extra], ignore_index=True)
-    dirty.loc[400, "sensor"], dirty.loc[401, "when"], dirty.loc[402, "x"] = None, pd.NaT, np.nan
+    with_invalid = pd.concat([frame, extra], ignore_index=True)
+    with_invalid.loc[400, "sensor"], with_invalid.loc[401, "when"], with_invalid.loc[402, "x"] = None, pd.NaT, np.nan
     for make in (LIBRARIES["pandas"], LIBRARIES["polars"], LIBRARIES["pyarrow"]):
         fleet = lp.Fleet(MODEL)
-        result = fleet.process(make(dirty), key="sensor", values="x", time="when")
-        assert np.flatnonzero(column(result, "invalid")).tolist() == [400, 401, 402]
+        result = fleet.process(make(with_invalid), key="sensor", values="x", time="when")
+        assert np.flatnonzero(get_column(result, "invalid")).tolist() == [400, 401, 402]
         assert (fleet.n_missing_keys, fleet.n_invalid) == (1, 2)
         for key in clean:
             np.testing.assert_array_equal(fleet[key].means, clean[key].means)
 
 
-def test_integers_with_nulls_are_floats() -> None:
+def test_integer_keys_with_nulls_as_floats() -> None:
     frame = pd.DataFrame({"id": [1.0, np.nan, 2.0], "x": [1.0, 2.0, 3.0]})
     fleet = lp.Fleet(MODEL)
     fleet.process(frame, key="id")
     assert (sorted(fleet), fleet.n_missing_keys) == ([1, 2], 1)
 
 
-def test_the_columns_of_a_detector() -> None:
+def test_result_columns_of_a_detector() -> None:
     fleet = lp.Fleet(lp.Detector())
-    result = fleet.process(pl.from_pandas(long_frame(300)), key="sensor", values=["x"], prefix="hf_")
+    result = fleet.process(pl.from_pandas(make_long_frame(300)), key="sensor", values=["x"], prefix="lp_")
     expected = ["score", "p_value", "change_score", "rejected", "anomaly", "change", "invalid"]
-    assert result.columns == ["sensor", "x", "when", *(f"hf_{name}" for name in expected)]
+    assert result.columns == ["sensor", "x", "when", *(f"lp_{name}" for name in expected)]
     assert fleet.is_auto
 
 
-def test_invalid_frames_are_errors() -> None:
-    frame = long_frame(60)
+def test_invalid_frames_raise() -> None:
+    frame = make_long_frame(60)
     fleet = lp.Fleet(MODEL)
     wrong: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (frame, {"key": "unknown"}, InvalidInputError, "'unknown' not found. The frame has sensor, x, when"),
@@ -159,19 +159,19 @@ def test_invalid_frames_are_errors() -> None:
             "'sensor' not found. The frame has 0, 1, 2",
         ),
     ]
-    for given, arguments, error, message in wrong:
+    for data, arguments, error, message in wrong:
         with pytest.raises(error, match=message):
-            fleet.process(given, **arguments)
+            fleet.process(data, **arguments)
     assert len(fleet) == 0
     fleet.process(frame, key="sensor", values="x")
     with pytest.raises(InvalidInputError, match=r"values: must be x, .* got y"):
         fleet.process(frame.rename(columns={"x": "y"}), key="sensor", values="y")
 
 
-def test_a_warning_counts_what_was_skipped() -> None:
-    frame = long_frame(50)
+def test_warning_counts_invalid_rows() -> None:
+    frame = make_long_frame(50)
     frame.loc[7, "sensor"] = None
-    with pytest.warns(LimpetWarning, match="skipped 1 of 50 points.* row 7"):
+    with pytest.warns(LimpetWarning, match="1 of 50 points .* row 7"):
         lp.Fleet(MODEL).process(frame, key="sensor", values="x")
 
 
@@ -189,8 +189,8 @@ def test_columns_not_named_by_strings(names: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2])
-def test_as_many_columns_as_the_points_had(width: int) -> None:
-    """Those that came without names; compiled code would read past the point."""
+def test_frame_of_another_width_raises(width: int) -> None:
+    """A frame must have the width of earlier points without names, or compiled code would read past the point."""
     frame = pd.DataFrame({"key": ["a", "b"], "x": [1.0, 2.0], "y": [3.0, 4.0]})
     fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
     fleet.update(["a", "b"], np.ones((2, width)))
@@ -221,12 +221,12 @@ def test_times_are_exact(times: Any) -> None:
         type(times).__module__.split(".")[0]
     ]
     model = lp.SRA(1, gamma=3.0, rho=0.05, n_init=2)
-    fleet, alone = lp.Fleet(model), model.clone()
+    fleet, learner = lp.Fleet(model), model.clone()
     result = fleet.process(make(columns), key="key", values="x", time="when")
-    trace = alone.process([1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(column(result, "score")[[1, 3, 0]], trace.score)
-    assert column(result, "invalid").tolist() == [False, False, True, False]
-    np.testing.assert_array_equal(fleet["a"].means, alone.means)
+    trace = learner.process([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(get_column(result, "score")[[1, 3, 0]], trace.score)
+    assert get_column(result, "invalid").tolist() == [False, False, True, False]
+    np.testing.assert_array_equal(fleet["a"].means, learner.means)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_times_are_exact(times: Any) -> None:
     ],
     ids=["mixed", "mixed and missing", "lists", "structs"],
 )
-def test_times_without_an_order_are_refused(times: Any) -> None:
+def test_times_without_an_order_raise(times: Any) -> None:
     columns = {"key": ["a"] * len(times), "x": np.ones(len(times)), "when": times}
     frame = pd.DataFrame(columns) if isinstance(times, pd.Series) else pl.DataFrame(columns)
     with pytest.raises(InvalidTypeError, match="time: column 'when' must have an order"):
@@ -247,12 +247,12 @@ def test_times_without_an_order_are_refused(times: Any) -> None:
 
 
 def test_messages_name_the_rows_of_the_frame() -> None:
-    """Not those of the order in time."""
+    """The rows of the input, not of the order in time."""
     frame = pd.DataFrame({"key": ["a"] * 4, "x": [1.0, np.inf, 2.0, 3.0], "when": [4, 3, 2, 1]})
     arguments = {"key": "key", "values": "x", "time": "when"}
     with pytest.raises(InvalidInputError, match="row 1: must be usable"):
         lp.Fleet(lp.SRA(gamma=4.0, rho=0.01, on_invalid="raise")).process(frame, **arguments)
-    with pytest.warns(LimpetWarning, match="first in row 1"):
+    with pytest.warns(LimpetWarning, match="first row 1"):
         lp.Fleet(lp.SRA(gamma=4.0, rho=0.01)).process(frame, **arguments)
     keyless = frame.assign(x=1.0, key=["a", None, "a", "a"])
     with pytest.raises(InvalidInputError, match="keys: must not be missing, got none in row 1"):

@@ -1,4 +1,4 @@
-"""Calls that cannot be carried out, and what a fleet is like afterwards."""
+"""Failing calls, and the state of a fleet after them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from limpet.fleet._backends import SRABackend
 MODEL = lp.SRA(1, gamma=4.0, rho=0.01)
 
 
-def alone(X: np.ndarray) -> lp.SRA:
+def run_single(X: np.ndarray) -> lp.SRA:
     learner = MODEL.clone()
     learner.process(X)
     return learner
@@ -31,7 +31,7 @@ def alone(X: np.ndarray) -> lp.SRA:
 
 
 @pytest.mark.parametrize(
-    ("keys", "X"),
+    ("keys", "points"),
     [
         (["a", 3], [[1.0, 2.0], [3.0, 4.0]]),
         (["a"], [1.0, 2.0]),
@@ -39,17 +39,17 @@ def alone(X: np.ndarray) -> lp.SRA:
     ],
     ids=["kinds mixed", "lengths", "a fraction"],
 )
-def test_a_first_call_that_fails_decides_nothing(keys: list, X: list) -> None:
+def test_failed_first_call_fixes_neither_width_nor_key_type(keys: list, points: list) -> None:
     fleet = lp.Fleet(MODEL)
     with pytest.raises((InvalidTypeError, InvalidInputError)):
-        fleet.update(keys, X)
+        fleet.update(keys, points)
     assert (len(fleet), fleet.feature_names, fleet.n_seen) == (0, None, 0)
     fleet.update([1, 2], [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert fleet.keys() == [1, 2]
 
 
 @pytest.mark.filterwarnings("ignore:.*have no key:limpet.exceptions.LimpetWarning")
-def test_a_call_without_a_stream_decides_nothing() -> None:
+def test_call_without_keys_fixes_neither_width_nor_key_type() -> None:
     fleet = lp.Fleet(MODEL)
     fleet.update([], [])
     assert fleet.update([None, None], [1.0, 2.0]).invalid.all()
@@ -62,7 +62,7 @@ def test_a_call_without_a_stream_decides_nothing() -> None:
     assert again.n_missing_keys == 3
 
 
-def test_another_width_is_refused() -> None:
+def test_other_width_raises() -> None:
     """Compiled code would read beyond the point."""
     for width, other in ((1, 2), (2, 1)):
         fleet = lp.Fleet(MODEL)
@@ -77,7 +77,7 @@ def test_another_width_is_refused() -> None:
 # Keys
 
 
-def test_keys_that_have_changed_are_looked_up() -> None:
+def test_keys_changed_in_place_are_looked_up_again() -> None:
     column = pd.Series(["a", "b"])
     fleet = lp.Fleet(MODEL)
     fleet.update(column, [1.0, 2.0])
@@ -105,7 +105,7 @@ def test_a_key_may_be_of_any_equal_type(tmp_path: Path) -> None:
     assert 1 not in fleet
 
 
-def test_a_row_without_a_key_is_refused_where_bad_rows_are() -> None:
+def test_missing_key_raises_if_invalid_points_raise() -> None:
     fleet = lp.Fleet(lp.SRA(1, gamma=4.0, rho=0.01, on_invalid="raise"))
     for keys in (["a", None], [1, None], np.array([1.0, np.nan])):
         with pytest.raises(InvalidInputError, match="keys: must not be missing, got none in row 1"):
@@ -116,20 +116,20 @@ def test_a_row_without_a_key_is_refused_where_bad_rows_are() -> None:
 # Streams that leave
 
 
-def test_a_stream_that_is_dropped_before_its_start_leaves_nothing_behind() -> None:
+def test_stream_dropped_before_initialization_is_removed_completely() -> None:
     rng = np.random.default_rng(0)
     fleet = lp.Fleet(MODEL)
     fleet.update(["a", "b", "a", "a"], [1.0, 0.0, 2.0, 3.0])
-    kept = fleet["a"]
+    member = fleet["a"]
     fleet.drop("a")
     fleet.update(["c"], [5.0])
-    np.testing.assert_array_equal(fleet["c"].state, alone(np.array([5.0])).state)
-    kept.process(rng.normal(size=12))  # it starts without the fleet
+    np.testing.assert_array_equal(fleet["c"].state, run_single(np.array([5.0])).state)
+    member.process(rng.normal(size=12))  # it starts without the fleet
     X = rng.normal(size=30)
     for x in X:
         fleet.update(["c", "d"], [x, 1000.0 + x])
-    np.testing.assert_array_equal(fleet["c"].state, alone(np.append(5.0, X)).state)
-    np.testing.assert_array_equal(fleet["d"].state, alone(1000.0 + X).state)
+    np.testing.assert_array_equal(fleet["c"].state, run_single(np.append(5.0, X)).state)
+    np.testing.assert_array_equal(fleet["d"].state, run_single(1000.0 + X).state)
 
 
 def test_start_buffers_shrink_once_most_have_started() -> None:
@@ -139,7 +139,7 @@ def test_start_buffers_shrink_once_most_have_started() -> None:
     fleet.update([1000, *range(400)], np.arange(401.0))
     assert len(fleet._membership.state_matrix.start_buffers) < 10
     fleet.update(np.full(20, 1000), np.arange(20.0))
-    np.testing.assert_array_equal(fleet[1000].state, alone(np.array([1.0, 0.0, *range(20)])).state)
+    np.testing.assert_array_equal(fleet[1000].state, run_single(np.array([1.0, 0.0, *range(20)])).state)
 
 
 def test_a_fleet_without_streams_can_be_restored(tmp_path: Path) -> None:
@@ -158,14 +158,14 @@ def test_a_fleet_without_streams_can_be_restored(tmp_path: Path) -> None:
     assert loaded["a"].n_seen == 1
 
 
-def test_streams_of_a_call_that_was_interrupted_can_leave() -> None:
+def test_streams_of_an_interrupted_call_can_be_evicted() -> None:
     fleet = lp.Fleet(MODEL, max_keys=2)
     with (
         mock.patch.object(SRABackend, "buffer_points", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         fleet.update(["a", "b"], [1.0, 2.0])
-    assert len(fleet._membership._lru_clock.oldest(2)) == 2  # or else the next call would wait for one for ever
+    assert len(fleet._membership._lru_clock.oldest(2)) == 2  # otherwise the next call would never find one to evict
     fleet.update(["c"], [3.0])
     assert sorted(map(str, fleet)) == ["b", "c"]
 
@@ -173,7 +173,7 @@ def test_streams_of_a_call_that_was_interrupted_can_leave() -> None:
 # Spills
 
 
-def test_after_a_crash_the_checkpoint_counts_and_not_the_spill(tmp_path: Path) -> None:
+def test_checkpoint_overrides_the_spill_after_a_crash(tmp_path: Path) -> None:
     fleet = lp.Fleet(MODEL, max_keys=3, spill=tmp_path / "s.db")
     for i in range(20):
         fleet.update(["a"], [1.0 + 0.1 * i])
@@ -195,7 +195,7 @@ def test_an_existing_spill_file_is_used(tmp_path: Path) -> None:
     fleet.update([1, 2, 3, 4] * 20, np.arange(80.0))
     with pytest.raises(CheckpointError, match="another fleet has it open"):
         lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
-    state = fleet[1].state  # 3 leaves
+    state = fleet[1].state  # 3 is evicted
     fleet.update([3, 4], [0.0, 0.0])
     fleet.close()
     again = lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
@@ -207,7 +207,7 @@ def test_an_existing_spill_file_is_used(tmp_path: Path) -> None:
         lp.Fleet(lp.SRA(2, gamma=4.0), max_keys=2, spill=tmp_path / "s.db")
 
 
-def test_damage_in_a_spill_is_found(tmp_path: Path) -> None:
+def test_corrupted_spill_raises(tmp_path: Path) -> None:
     fleet = lp.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
     fleet.update([1, 2], [1.0, 2.0])
     fleet.close()
@@ -222,13 +222,13 @@ def test_damage_in_a_spill_is_found(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_can_be_no_spill(tmp_path: Path) -> None:
+def test_invalid_spill_path_raises(tmp_path: Path) -> None:
     for spill in (tmp_path, 3, tmp_path / "no" / "s.db"):
         with pytest.raises(InvalidInputError, match="spill"):
             lp.Fleet(MODEL, max_keys=1, spill=spill)  # type: ignore[arg-type]
 
 
-def test_a_fleet_that_spills_is_not_copied(tmp_path: Path) -> None:
+def test_fleet_with_a_spill_cannot_be_copied(tmp_path: Path) -> None:
     fleet = lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
     with pytest.raises(InvalidInputError, match=r"spill: .* cannot be copied"):
         copy.deepcopy(fleet)
@@ -272,12 +272,12 @@ def test_calls_of_threads_are_serialized() -> None:
     assert (fleet.counts()["n_seen"] == 120).all()
 
 
-def test_no_matrix_is_held_on_to_after_an_alarm() -> None:
+def test_alarms_keep_no_reference_to_the_state_matrix() -> None:
     rng = np.random.default_rng(0)
     fleet = lp.Fleet(lp.Detector())
     fleet.update(np.zeros(600, np.int64), np.concatenate([rng.normal(size=400), rng.normal(30.0, 1.0, 200)]))
     assert [alarm.kind for alarm in fleet.alarms if alarm.kind == "change"]
-    matrix = weakref.ref(fleet._membership.state_matrix.states)
+    matrix_ref = weakref.ref(fleet._membership.state_matrix.states)
     fleet.update(np.arange(1, 5000), np.ones(4999))
     gc.collect()
-    assert matrix() is None
+    assert matrix_ref() is None

@@ -1,4 +1,4 @@
-"""A fleet is its streams: each learns as if it were alone, to the last bit."""
+"""Each stream of a fleet equals a single learner bit for bit."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ import limpet as lp
 from limpet.exceptions import InvalidInputError, InvalidTypeError, LimpetWarning
 from limpet.models import LinearRegression, PoissonMixture
 
-PLAIN = lp.SRA(2, gamma=3.0, rho=0.05, warmup=12)
+MODEL = lp.SRA(2, gamma=3.0, rho=0.05, warmup=12)
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
+def ignore_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
         yield
 
 
-def cuts(rng: np.random.Generator, n: int) -> list[slice]:
-    """A call after another, of any sizes."""
+def draw_calls(rng: np.random.Generator, n: int) -> list[slice]:
+    """Draw successive calls of random sizes."""
     edges = np.unique(np.concatenate([[0, n], rng.integers(0, n + 1, rng.integers(0, 12))])).tolist()
     return [slice(first, last) for first, last in pairwise(edges)]
 
 
-def run(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> tuple[dict[str, np.ndarray], list]:
+def run_fleet(
+    fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]
+) -> tuple[dict[str, np.ndarray], list]:
     """Return the concatenated results and the alarms."""
     traces, alarms = [], []
     for call in calls:
@@ -41,8 +43,8 @@ def run(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) ->
     return {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}, alarms
 
 
-def assert_as_alone(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> None:
-    steps, alarms = run(fleet, keys, X, calls)
+def assert_equals_single_learners(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> None:
+    steps, alarms = run_fleet(fleet, keys, X, calls)
     for key in set(keys.tolist()):
         part, learner = keys == key, fleet.learner.clone()
         trace = learner.process(X[part])
@@ -53,12 +55,12 @@ def assert_as_alone(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, calls: lis
         np.testing.assert_array_equal(fleet[key].state, learner.state)
 
 
-def points_of(rng: np.random.Generator, n: int, width: int, missing_at: float) -> np.ndarray:
-    """Two groups, some outliers, and some numbers that are missing or infinite."""
+def make_points(rng: np.random.Generator, n: int, width: int, missing_share: float) -> np.ndarray:
+    """Make points of two groups with outliers, missing and infinite values."""
     X = rng.normal(rng.choice([-4.0, 4.0], (n, 1)), 1.0, (n, width))
     X[rng.random(n) < 0.03] *= 30.0
-    X[rng.random((n, width)) < missing_at] = np.nan
-    X[rng.random(n) < missing_at / 4] = np.inf
+    X[rng.random((n, width)) < missing_share] = np.nan
+    X[rng.random(n) < missing_share / 4] = np.inf
     return X
 
 
@@ -66,21 +68,23 @@ def points_of(rng: np.random.Generator, n: int, width: int, missing_at: float) -
 @given(
     seed=st.integers(0, 10**6),
     n_keys=st.sampled_from([1, 2, 3, 5, 9, 40, 150]),
-    missing_at=st.sampled_from([0.0, 0.01]),
+    missing_share=st.sampled_from([0.0, 0.01]),
 )
-def test_each_stream_as_if_alone(seed: int, n_keys: int, missing_at: float) -> None:
+def test_each_stream_equals_a_single_learner(seed: int, n_keys: int, missing_share: float) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40 * n_keys))
     keys = rng.integers(0, n_keys, n) ** 2 if rng.random() < 0.5 else np.sort(rng.integers(0, n_keys, n))
-    assert_as_alone(lp.Fleet(PLAIN), keys, points_of(rng, n, 1, missing_at), cuts(rng, n))
+    assert_equals_single_learners(lp.Fleet(MODEL), keys, make_points(rng, n, 1, missing_share), draw_calls(rng, n))
 
 
 @settings(max_examples=6)
 @given(seed=st.integers(0, 10**6))
-def test_several_variables_with_gaps(seed: int) -> None:
+def test_several_variables_with_missing_values(seed: int) -> None:
     rng = np.random.default_rng(seed)
     keys = rng.integers(0, 12, 500)
-    assert_as_alone(lp.Fleet(lp.SRA(2, gamma=4.0, rho=0.05)), keys, points_of(rng, 500, 2, 0.02), cuts(rng, 500))
+    assert_equals_single_learners(
+        lp.Fleet(lp.SRA(2, gamma=4.0, rho=0.05)), keys, make_points(rng, 500, 2, 0.02), draw_calls(rng, 500)
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,23 +96,23 @@ def test_several_variables_with_gaps(seed: int) -> None:
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_other_learners(model: lp.StochasticApproximation) -> None:
+def test_other_learners_equal_single_learners(model: lp.StochasticApproximation) -> None:
     rng = np.random.default_rng(5)
     keys, X = rng.integers(0, 20, 1500), rng.poisson(rng.choice([2.0, 30.0], 1500)).astype(float)
-    assert_as_alone(lp.Fleet(model), keys, X, cuts(rng, 1500))
+    assert_equals_single_learners(lp.Fleet(model), keys, X, draw_calls(rng, 1500))
 
 
 @pytest.mark.parametrize("memory", ["full", pytest.param("compact", marks=pytest.mark.long)])
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_detectors(memory: str, seed: int) -> None:
+def test_detectors_equal_single_detectors(memory: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, n_keys = 4000, 12
     keys = rng.integers(0, n_keys, n)
     X = rng.normal(0.0, 1.0, n) + np.where(np.arange(n) > 2500, rng.choice([0.0, 6.0, 60.0], n_keys)[keys], 0.0)
     X[rng.random(n) < 0.01] = 40.0
     X[rng.random(n) < 0.005] = np.nan
-    assert_as_alone(lp.Fleet(lp.Detector(memory=memory)), keys, X, cuts(rng, n))
+    assert_equals_single_learners(lp.Fleet(lp.Detector(memory=memory)), keys, X, draw_calls(rng, n))
 
 
 def test_detectors_raise_alarms_with_keys() -> None:
@@ -126,31 +130,31 @@ def test_detectors_raise_alarms_with_keys() -> None:
     assert abs(onset - 200) <= 2
 
 
-def test_a_row_is_a_learner() -> None:
+def test_member_of_a_fleet_is_a_learner() -> None:
     rng = np.random.default_rng(1)
-    fleet = lp.Fleet(PLAIN)
+    fleet = lp.Fleet(MODEL)
     fleet.update([3, 4] * 60, rng.normal(size=120))
-    alone = lp.from_bytes(fleet[3].to_bytes())
+    learner = lp.from_bytes(fleet[3].to_bytes())
     member = fleet[3]
     fleet.update(np.arange(100, 5000), rng.normal(size=4900))  # the matrix has to move
-    steps = [member.update(0.3), alone.update(0.3)]
+    steps = [member.update(0.3), learner.update(0.3)]
     assert steps[0] == steps[1]
     trace = fleet.update([3], [0.1])
-    assert trace.score[0] == alone.update(0.1).score
-    np.testing.assert_array_equal(member.state, alone.state)
+    assert trace.score[0] == learner.update(0.1).score
+    np.testing.assert_array_equal(member.state, learner.state)
     assert member.n_seen == fleet[3].n_seen == 62
-    assert member.score(0.5) == alone.score(0.5)
-    young = fleet[100]
-    for x in rng.normal(size=30):  # it starts alone
-        young.update(x)
-    assert young.started
+    assert member.score(0.5) == learner.score(0.5)
+    new_member = fleet[100]
+    for x in rng.normal(size=30):  # it is initialized through the member
+        new_member.update(x)
+    assert new_member.started
     assert fleet[100].started
-    np.testing.assert_array_equal(young.means, fleet[100].means)
+    np.testing.assert_array_equal(new_member.means, fleet[100].means)
     assert fleet._membership.state_matrix.n_not_started == 4899
 
 
-def test_keys_come_and_go() -> None:
-    fleet = lp.Fleet(PLAIN)
+def test_keys_are_added_and_dropped() -> None:
+    fleet = lp.Fleet(MODEL)
     fleet.update(["a", "b", "c"], [1.0, 2.0, 3.0])
     assert (len(fleet), sorted(fleet), "b" in fleet, "x" in fleet, 3 in fleet) == (
         3,
@@ -159,28 +163,28 @@ def test_keys_come_and_go() -> None:
         False,
         False,
     )
-    kept = fleet["b"]
+    member = fleet["b"]
     fleet.drop("b")
     del fleet["c"]
     assert fleet.keys() == ["a"]
-    for gone in (lambda: fleet["b"], lambda: fleet.drop("b")):
+    for access_dropped_key in (lambda: fleet["b"], lambda: fleet.drop("b")):
         with pytest.raises(KeyError):
-            gone()
-    kept.update(7.0)
-    assert kept.n_seen == 2
+            access_dropped_key()
+    member.update(7.0)
+    assert member.n_seen == 2
     fleet.update(["b", "d"], [5.0, 6.0])  # again, in the free rows
     assert fleet["b"].n_seen == 1
     assert sorted(fleet) == ["a", "b", "d"]
     assert fleet["a"].n_seen == 1
 
 
-def test_what_cannot_be_used_is_skipped_and_counted() -> None:
+def test_invalid_points_are_counted_and_change_nothing() -> None:
     rng = np.random.default_rng(2)
-    fleet, clean = lp.Fleet(PLAIN), lp.Fleet(PLAIN)
+    fleet, clean = lp.Fleet(MODEL), lp.Fleet(MODEL)
     X = rng.normal(size=200)
-    good = ["a", "b"] * 100
-    clean.update(good, X)
-    keys: list[object] = list(good)
+    valid_keys = ["a", "b"] * 100
+    clean.update(valid_keys, X)
+    keys: list[object] = list(valid_keys)
     points = X.tolist()
     for index, key, x in ((190, "a", np.nan), (120, None, 1.0), (60, "b", np.inf), (10, float("nan"), 2.0)):
         keys.insert(index, key)
@@ -195,7 +199,7 @@ def test_what_cannot_be_used_is_skipped_and_counted() -> None:
         np.testing.assert_array_equal(fleet[key].means, clean[key].means)
 
 
-def test_rows_of_another_width_are_skipped() -> None:
+def test_rows_of_another_width_are_invalid() -> None:
     fleet = lp.Fleet(lp.SRA(1, gamma=4.0, rho=0.05))
     trace = fleet.update(["a", "b", "a", "b"], [[1.0, 2.0], [3.0], [1.0, 2.0, 3.0], [4.0, 5.0]])
     assert trace.invalid.tolist() == [False, True, True, False]
@@ -206,11 +210,11 @@ def test_rows_of_another_width_are_skipped() -> None:
 
 
 def test_a_warning_names_the_first_invalid_row() -> None:
-    with pytest.warns(LimpetWarning, match="skipped 1 of 3 points.* row 1"):
-        lp.Fleet(PLAIN).update(["a", "a", "b"], [1.0, np.nan, 2.0])
+    with pytest.warns(LimpetWarning, match="1 of 3 points .* row 1"):
+        lp.Fleet(MODEL).update(["a", "a", "b"], [1.0, np.nan, 2.0])
 
 
-def test_bad_points_can_be_refused() -> None:
+def test_invalid_points_raise_on_request() -> None:
     fleet = lp.Fleet(lp.SRA(1, gamma=3.0, rho=0.1, on_invalid="raise"))
     fleet.update(["a"], [1.0])
     with pytest.raises(InvalidInputError, match="row 1: must be usable"):
@@ -219,8 +223,8 @@ def test_bad_points_can_be_refused() -> None:
     assert fleet.keys() == ["a"]
 
 
-def test_invalid_calls_are_errors() -> None:
-    fleet = lp.Fleet(PLAIN)
+def test_invalid_calls_raise() -> None:
+    fleet = lp.Fleet(MODEL)
     fleet.update([1, 2], [0.0, 1.0])
     wrong: list[tuple[object, object, type[Exception], str]] = [
         ("abc", [1.0], InvalidTypeError, "keys: must be a list"),
@@ -235,7 +239,7 @@ def test_invalid_calls_are_errors() -> None:
         with pytest.raises(error, match=message):
             fleet.update(keys, X)
     assert fleet.n_seen == 2
-    strings = lp.Fleet(PLAIN)
+    strings = lp.Fleet(MODEL)
     strings.update(["a"], [1.0])
     with pytest.raises(InvalidTypeError, match="keys: must be strings, as this fleet has"):
         strings.update([3], [1.0])
@@ -245,28 +249,28 @@ def test_invalid_calls_are_errors() -> None:
     ("model", "message"),
     [
         (3, "learner: must be a learner"),
-        (lp.SRA(rho=0.01, model=LinearRegression()), "model: must not need targets"),
+        (lp.SRA(rho=0.01, model=LinearRegression()), "learner: must not need targets"),
         (lp.Detector(n_components="auto"), "n_components: must be an integer"),
     ],
     ids=str,
 )
-def test_models_that_cannot_be_of_many(model: object, message: str) -> None:
+def test_models_that_fleets_do_not_support_raise(model: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         lp.Fleet(model).update(["a"], [1.0])  # type: ignore[arg-type]
 
 
-def test_a_learner_that_has_seen_something_is_no_model() -> None:
-    learner = PLAIN.clone()
+def test_updated_learner_raises() -> None:
+    learner = MODEL.clone()
     learner.update(1.0)
     with pytest.raises(InvalidInputError, match="learner: must not have been updated"):
         lp.Fleet(learner)
 
 
-def test_a_call_with_the_same_keys_is_the_same() -> None:
-    """The look-up is left out: also after keys have changed in place, joined or gone, everything is as it was."""
+def test_repeated_keys_use_the_cache_correctly() -> None:
+    """The cached look-up is correct after keys have changed in place, and after a key was dropped."""
     rng = np.random.default_rng(3)
     keys = np.array([5, 6, 7, 5])
-    fleet, other = lp.Fleet(PLAIN), lp.Fleet(PLAIN)
+    fleet, other = lp.Fleet(MODEL), lp.Fleet(MODEL)
     for call in range(30):
         X = rng.normal(size=4)
         first = fleet.update(keys, X).score
@@ -280,9 +284,9 @@ def test_a_call_with_the_same_keys_is_the_same() -> None:
     np.testing.assert_array_equal(fleet[9].state, other[9].state)
 
 
-def test_an_unknown_estimate_is_rejected() -> None:
+def test_unknown_estimate_raises() -> None:
     """Otherwise the model returns another one."""
-    fleet = lp.Fleet(PLAIN)
+    fleet = lp.Fleet(MODEL)
     fleet.update(["a"] * 40, np.random.default_rng(0).normal(size=40))
     for name in ("rate", "coef"):
         with pytest.raises(InvalidInputError, match=r"^name: must be 'weights'"):

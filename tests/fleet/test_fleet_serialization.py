@@ -1,4 +1,4 @@
-"""Fleets in files, and streams that leave and come again."""
+"""Fleets in files, and streams that are evicted and return."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from limpet.exceptions import CheckpointError, InvalidInputError
 MODEL = lp.SRA(2, gamma=3.0, rho=0.05, warmup=12)
 
 
-def learned(
+def make_fleet_and_points(
     n: int = 900, n_keys: int = 30, str_keys: bool = True, **settings: object
 ) -> tuple[lp.Fleet, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(4)
     keys = rng.integers(0, n_keys, n)
     fleet = lp.Fleet(MODEL, **settings)  # type: ignore[arg-type]
-    named = np.array([f"sensor {key} é" for key in keys], object) if str_keys else keys
-    return fleet, named, rng.normal(rng.choice([-4.0, 4.0], n), 1.0)
+    names = np.array([f"sensor {key} é" for key in keys], object) if str_keys else keys
+    return fleet, names, rng.normal(rng.choice([-4.0, 4.0], n), 1.0)
 
 
 @pytest.mark.parametrize("str_keys", [True, False], ids=["strings", "numbers"])
 def test_a_restored_fleet_continues(tmp_path: Path, str_keys: bool) -> None:
-    fleet, keys, X = learned(str_keys=str_keys)
+    fleet, keys, X = make_fleet_and_points(str_keys=str_keys)
     fleet.update(keys[:500], X[:500])
     fleet.drop(keys[3])
     fleet.save(tmp_path / "fleet.limpet")
@@ -51,7 +51,7 @@ def test_an_empty_fleet_can_be_saved(tmp_path: Path) -> None:
     fleet.update(["a"], [1.0])
 
 
-def test_a_learner_is_still_a_learner(tmp_path: Path) -> None:
+def test_load_also_reads_single_learners(tmp_path: Path) -> None:
     learner = MODEL.clone()
     learner.process(np.arange(30.0))
     learner.save(tmp_path / "learner.limpet")
@@ -62,38 +62,38 @@ def test_a_learner_is_still_a_learner(tmp_path: Path) -> None:
         lp.load(tmp_path / "learner.limpet", spill=tmp_path / "x.db")
 
 
-def test_damage_is_found(tmp_path: Path) -> None:
-    fleet, keys, X = learned()
+def test_corrupted_bytes_raise(tmp_path: Path) -> None:
+    fleet, keys, X = make_fleet_and_points()
     fleet.update(keys, X)
     data = bytearray(fleet.to_bytes())
     data[len(data) // 2] ^= 1
     for altered in (bytes(data), fleet.to_bytes()[:-100], b"something else"):
         with pytest.raises(CheckpointError):
             lp.from_bytes(altered)
-    with pytest.raises(CheckpointError, match="a fleet, not a learner"):
+    with pytest.raises(CheckpointError, match="must be a learner, got a fleet"):
         lp.learners.from_bytes(fleet.to_bytes())
 
 
-def scores(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, sizes: object) -> np.ndarray:
-    done, caught = 0, []
+def get_scores(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, sizes: object) -> np.ndarray:
+    start, scores = 0, []
     for size in sizes:  # type: ignore[attr-defined]
-        caught.append(fleet.update(keys[done : done + size], X[done : done + size]).score)
-        done += size
-        if done >= len(X):
+        scores.append(fleet.update(keys[start : start + size], X[start : start + size]).score)
+        start += size
+        if start >= len(X):
             break
-    return np.concatenate(caught)
+    return np.concatenate(scores)
 
 
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6), max_keys=st.sampled_from([1, 2, 7, 25]))
-def test_the_least_recently_seen_leaves(seed: int, max_keys: int) -> None:
-    """In any chunking the same streams leave, and what stays is what a dict of learners in that order would have."""
+def test_least_recently_used_stream_is_evicted(seed: int, max_keys: int) -> None:
+    """Any chunking evicts the same streams; the others equal a dict of learners in least-recently-used order."""
     rng = np.random.default_rng(seed)
     n = 400
     keys, X = rng.zipf(1.4, n) % 40, rng.normal(size=n)
     fleets = [lp.Fleet(MODEL, max_keys=max_keys) for _ in range(3)]
     sizes = ([n], itertools.repeat(1), rng.integers(1, 90, n).tolist())
-    whole, *others = (scores(fleet, keys, X, size) for fleet, size in zip(fleets, sizes, strict=True))
+    whole, *others = (get_scores(fleet, keys, X, size) for fleet, size in zip(fleets, sizes, strict=True))
     for other in others:
         np.testing.assert_array_equal(whole, other)
     present: dict[int, lp.SRA] = {}
@@ -109,14 +109,14 @@ def test_the_least_recently_seen_leaves(seed: int, max_keys: int) -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_the_spilled_come_again(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
-    """With a spill a fleet of few rows is a fleet of many."""
+def test_spilled_streams_are_restored_on_use(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    """A small fleet with a spill equals a large fleet."""
     rng = np.random.default_rng(seed)
     keys, X = rng.zipf(1.4, 500) % 50, rng.normal(size=500)
     file = tmp_path_factory.mktemp("spill") / "streams.db"
     small, large = lp.Fleet(MODEL, max_keys=9, spill=file), lp.Fleet(MODEL)
     np.testing.assert_array_equal(
-        scores(small, keys, X, rng.integers(1, 90, 500).tolist()), large.update(keys, X).score
+        get_scores(small, keys, X, rng.integers(1, 90, 500).tolist()), large.update(keys, X).score
     )
     assert len(small) == 9
     assert all(key in small for key in large)
@@ -125,8 +125,8 @@ def test_the_spilled_come_again(tmp_path_factory: pytest.TempPathFactory, seed: 
         np.testing.assert_array_equal(small[key].state, large[key].state)
 
 
-def test_the_spilled_are_saved_too(tmp_path: Path) -> None:
-    fleet, keys, X = learned(max_keys=10, spill=tmp_path / "one.db")
+def test_save_includes_spilled_streams(tmp_path: Path) -> None:
+    fleet, keys, X = make_fleet_and_points(max_keys=10, spill=tmp_path / "one.db")
     whole = lp.Fleet(MODEL)
     fleet.update(keys[:600], X[:600])
     whole.update(keys[:600], X[:600])
@@ -138,7 +138,7 @@ def test_the_spilled_are_saved_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(other.update(keys[600:], X[600:]).score, whole.update(keys[600:], X[600:]).score)
 
 
-def test_a_spill_belongs_to_one_kind_of_fleet(tmp_path: Path) -> None:
+def test_spill_of_another_fleet_raises(tmp_path: Path) -> None:
     lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "one.db").close()
     with pytest.raises(CheckpointError, match="spill: must be a file of this fleet"):
         lp.Fleet(lp.SRA(1, gamma=3.0, rho=0.1), max_keys=2, spill=tmp_path / "one.db")

@@ -1,4 +1,4 @@
-"""What users pass as keys and points of many streams."""
+"""Input types of keys and points of fleets."""
 
 from __future__ import annotations
 
@@ -18,80 +18,80 @@ from limpet.fleet._key_index import NO_ROW, IntKeys, StrKeys, StrTable
 from limpet.fleet._key_input import read_keys
 
 
-def keys_of(expected_keys: Any) -> list[str | int | None]:
-    """What was read, one by one."""
-    read = read_keys(expected_keys)
-    if isinstance(read, IntKeys):
-        missing = read.missing.tolist() if len(read.missing) else [False] * len(read)
-        return [None if gone else key for key, gone in zip(read.values.tolist(), missing, strict=True)]
-    strings = [text if isinstance(text, str) else None for text in read.values]
-    return strings if read.codes is None else [strings[code] if code >= 0 else None for code in read.codes]
+def read_key_list(keys: Any) -> list[str | int | None]:
+    """Return the keys that were read."""
+    result = read_keys(keys)
+    if isinstance(result, IntKeys):
+        missing = result.missing.tolist() if len(result.missing) else [False] * len(result)
+        return [None if is_missing else key for key, is_missing in zip(result.values.tolist(), missing, strict=True)]
+    strings = [text if isinstance(text, str) else None for text in result.values]
+    return strings if result.codes is None else [strings[code] if code >= 0 else None for code in result.codes]
 
 
 def test_a_list_of_strings_is_not_copied() -> None:
-    """An array would pad all strings to the length of the longest."""
+    """A copy to an array would pad all strings to the longest."""
     strings = [f"sensor {i}" for i in range(2000)] + ["long" * 5000]
     tracemalloc.start()
-    read = read_keys(strings)
+    result = read_keys(strings)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert read.values is strings
+    assert result.values is strings
     assert peak < 100_000
 
 
-class Kind(str, enum.Enum):  # noqa: UP042  (shows itself as Kind.A, and is "a")
+class StringEnum(str, enum.Enum):  # noqa: UP042  (its str is "StringEnum.A", and it equals "a")
     A = "a"
 
 
-class Number(enum.IntEnum):
+class IntegerEnum(enum.IntEnum):
     THREE = 3
 
 
-LARGE = 2**60 + 1  # no float64
-READ: list[tuple[Any, list[str | int | None]]] = [
-    ([LARGE, None], [LARGE, None]),
-    ([LARGE, 1.0, float("nan")], [LARGE, 1, None]),
+LARGE_INT = 2**60 + 1  # no float64
+VALID_KEYS: list[tuple[Any, list[str | int | None]]] = [
+    ([LARGE_INT, None], [LARGE_INT, None]),
+    ([LARGE_INT, 1.0, float("nan")], [LARGE_INT, 1, None]),
     ([-(2**63), 2**63 - 1], [-(2**63), 2**63 - 1]),
     ([np.int16(3), np.uint8(4), np.uint64(5), None], [3, 4, 5, None]),
     ([np.float32(3), None], [3, None]),
     ([pd.NA, 1], [None, 1]),
     ([pd.NA, "a", np.nan, pd.NaT, None], [None, "a", None, None, None]),
-    ([Number.THREE, 4], [3, 4]),
+    ([IntegerEnum.THREE, 4], [3, 4]),
     (range(3), [0, 1, 2]),
     (np.array(["a", None], object), ["a", None]),
     (np.ma.array([7, 2], mask=[True, False]), [None, 2]),
     (np.ma.array([1.5, 2.0], mask=[True, False]), [None, 2]),
     (np.ma.array(["a", "b"], mask=[True, False]), [None, "b"]),
-    (pd.Series([1, LARGE, None], dtype=object), [1, LARGE, None]),
+    (pd.Series([1, LARGE_INT, None], dtype=object), [1, LARGE_INT, None]),
     (pd.Series(["a", pd.NA, None], dtype=object), ["a", None, None]),
     (pd.Series([1, 2, None, 1], dtype="category"), [1, 2, None, 1]),
     (pd.Index(["a", "b"]), ["a", "b"]),
     (pd.Index([1, 2]), [1, 2]),
     (pd.Categorical(["b", None, "a"]), ["b", None, "a"]),
     (pd.array(["a", None]), ["a", None]),
-    (pd.array([LARGE, None]), [LARGE, None]),
+    (pd.array([LARGE_INT, None]), [LARGE_INT, None]),
     (pd.Series(["a", None], dtype=pd.ArrowDtype(pa.string_view())), ["a", None]),
     (pa.array(["a", None]), ["a", None]),
-    (pa.array([LARGE, None]), [LARGE, None]),
+    (pa.array([LARGE_INT, None]), [LARGE_INT, None]),
     (pa.chunked_array([["a"], ["b", None]]), ["a", "b", None]),
     (pa.chunked_array([["a"], ["b", None]], pa.string_view()), ["a", "b", None]),
     (pa.array([5, None, 5]).dictionary_encode(), [5, None, 5]),
     (pl.Series([1, None], dtype=pl.Object), [1, None]),
-    (pl.Series([LARGE, None], dtype=pl.Int128), [LARGE, None]),
+    (pl.Series([LARGE_INT, None], dtype=pl.Int128), [LARGE_INT, None]),
 ]
 
 
-@pytest.mark.parametrize(("keys", "expected"), READ, ids=lambda value: type(value).__name__)
-def test_keys_of_many_containers(keys: Any, expected: list[str | int | None]) -> None:
-    assert keys_of(keys) == expected
+@pytest.mark.parametrize(("keys", "expected"), VALID_KEYS, ids=lambda value: type(value).__name__)
+def test_keys_of_many_input_types(keys: Any, expected: list[str | int | None]) -> None:
+    assert read_key_list(keys) == expected
 
 
-def test_a_kind_of_text_is_the_text_that_it_is() -> None:
-    lookup = StrTable().look_up([Kind.A, "a", "b"])
+def test_string_subclass_is_converted_to_str() -> None:
+    lookup = StrTable().look_up([StringEnum.A, "a", "b"])
     assert (lookup.unknown_keys, [type(key) for key in lookup.unknown_keys]) == (["a", "b"], [str, str])
 
 
-REFUSED: list[tuple[Any, str]] = [
+WRONG_KEYS: list[tuple[Any, str]] = [
     ([2**70, 1], "fit in 64 bits, got 1180591620717411303424"),
     ([2**63, -1], "fit in 64 bits"),
     ([2**63, None], "fit in 64 bits"),
@@ -121,13 +121,13 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "message"), REFUSED, ids=lambda value: type(value).__name__)
-def test_what_cannot_be_keys_is_refused_in_words(keys: Any, message: str) -> None:
+@pytest.mark.parametrize(("keys", "message"), WRONG_KEYS, ids=lambda value: type(value).__name__)
+def test_wrong_keys_raise(keys: Any, message: str) -> None:
     with pytest.raises(InvalidTypeError, match=message):
         read_keys(keys)
 
 
-NOBODIES: list[Any] = [
+MISSING_KEYS: list[Any] = [
     [None],
     [pd.NA],
     [float("nan")],
@@ -150,16 +150,16 @@ NOBODIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("keys", NOBODIES, ids=lambda keys: type(keys).__name__)
-def test_keys_that_are_all_missing_are_of_no_kind(keys: Any) -> None:
-    read = read_keys(keys)
-    assert isinstance(read, StrKeys)
-    assert read.codes is not None
-    assert (len(read.values), read.codes.tolist()) == (0, [NO_ROW])
+@pytest.mark.parametrize("keys", MISSING_KEYS, ids=lambda keys: type(keys).__name__)
+def test_missing_keys_have_no_type(keys: Any) -> None:
+    result = read_keys(keys)
+    assert isinstance(result, StrKeys)
+    assert result.codes is not None
+    assert (len(result.values), result.codes.tolist()) == (0, [NO_ROW])
 
 
-def test_halves_of_characters_are_refused() -> None:
-    """They could not be written to a file, and a call with one of them is an error."""
+def test_surrogates_in_keys_raise() -> None:
+    """Surrogates cannot be written to a file."""
     long = [*(f"ä{i}" for i in range(20_000)), "b\udcff"]
     for keys in (
         ["a", None, "b\udcff"],
@@ -170,7 +170,7 @@ def test_halves_of_characters_are_refused() -> None:
     ):
         with pytest.raises(InvalidInputError, match=r"'(b\\udcff|\\ud83d)' with half a character"):
             read_keys(keys)
-    assert keys_of(["\U0001f600", None]) == ["\U0001f600", None]
+    assert read_key_list(["\U0001f600", None]) == ["\U0001f600", None]
 
 
 STRING_VALUES: list[Any] = [
@@ -196,8 +196,8 @@ def test_strings_are_not_values(values: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
-@pytest.mark.parametrize("keys", NOBODIES, ids=lambda keys: type(keys).__name__)
-def test_missing_keys_fit_every_fleet(keys: Any) -> None:
+@pytest.mark.parametrize("keys", MISSING_KEYS, ids=lambda keys: type(keys).__name__)
+def test_missing_keys_are_accepted_by_every_fleet(keys: Any) -> None:
     for others in (["a"], [1]):
         for first, then in ((keys, others), (others, keys)):
             fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
@@ -207,7 +207,7 @@ def test_missing_keys_fit_every_fleet(keys: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
-def test_missing_keys_are_not_taken_for_those_of_the_call_before() -> None:
+def test_missing_keys_do_not_match_the_cached_keys() -> None:
     fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
     for keys in ([pd.NA, "b"], ["a", "b"], [pd.NA, "b"], np.array([pd.NA, "b"], object), np.array(["a", "b"], object)):
         fleet.update(keys, [1.0, 2.0])
@@ -217,10 +217,10 @@ def test_missing_keys_are_not_taken_for_those_of_the_call_before() -> None:
     assert fleet.n_missing_keys == 5
 
 
-def test_half_a_character_is_nobodys_key(tmp_path: Any) -> None:
+def test_surrogate_is_not_a_key(tmp_path: Any) -> None:
     fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01), max_keys=1, spill=tmp_path / "spill")
     fleet.update(["a", "b"], [1.0, 2.0])
     assert "\udcff" not in fleet
-    assert Kind.A in fleet
+    assert StringEnum.A in fleet
     with pytest.raises(KeyError):
         fleet["\udcff"]

@@ -1,4 +1,4 @@
-"""The whole life of a fleet, under random operations: each stream equals a single learner."""
+"""A fleet under random operations: each stream equals a single learner."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ KEYS = st.lists(st.integers(0, 9) | st.none(), max_size=30)
 SEEDS = st.integers(0, 10**6)
 
 
-class Life(RuleBasedStateMachine):
-    """Calls, drops, learners of single streams, files and disks that are full; beside it a dict of learners in the
-    order in which they were seen, and those that had to leave."""
+class FleetMachine(RuleBasedStateMachine):
+    """Updates, drops, members, files and full disks, compared with dicts of the resident learners in
+    least-recently-used order and of the spilled ones."""
 
     @initialize(
         max_keys=st.sampled_from([None, 3, 6]),
@@ -35,7 +35,7 @@ class Life(RuleBasedStateMachine):
         chunk_points=st.sampled_from([5, 1 << 20]),
         parallel_points=st.sampled_from([4, 8192]),
     )
-    def begin(
+    def start(
         self, max_keys: int | None, spills: bool, str_keys: bool, chunk_points: int, parallel_points: int
     ) -> None:
         self.folder = tempfile.TemporaryDirectory()
@@ -47,7 +47,7 @@ class Life(RuleBasedStateMachine):
         ]
         for patch in self.patches:
             patch.start()
-        self.fleet = lp.Fleet(MODEL, max_keys=max_keys, spill=self.new_file())
+        self.fleet = lp.Fleet(MODEL, max_keys=max_keys, spill=self.make_spill_path())
         self.present: dict[object, lp.SRA] = {}
         self.spilled: dict[object, lp.SRA] = {}
         self.latest: list[object] = []
@@ -59,31 +59,31 @@ class Life(RuleBasedStateMachine):
             self.fleet.close()
             self.folder.cleanup()
 
-    def new_file(self) -> Path | None:
+    def make_spill_path(self) -> Path | None:
         self.files += 1
         return Path(self.folder.name) / f"{self.files}.db" if self.spills else None
 
-    def seen(self, key: object) -> lp.SRA:
+    def touch(self, key: object) -> lp.SRA:
         learner = self.present.pop(key, None) or self.spilled.pop(key, None) or MODEL.clone()
         self.present[key] = learner
         if self.fleet.max_keys is not None and len(self.present) > self.fleet.max_keys:
             oldest = next(iter(self.present))
-            gone = self.present.pop(oldest)
+            evicted = self.present.pop(oldest)
             if self.spills:
-                self.spilled[oldest] = gone
+                self.spilled[oldest] = evicted
         return learner
 
     @rule(keys=KEYS, seed=SEEDS, array=st.booleans())
-    def call(self, keys: list[int | None], seed: int, array: bool) -> None:
+    def update_fleet(self, keys: list[int | None], seed: int, array: bool) -> None:
         named: list[object] = [f"key {key}" if self.str_keys and key is not None else key for key in keys]
-        self.learn(named, seed, array and not self.str_keys and None not in keys)
+        self.update_and_compare(named, seed, array and not self.str_keys and None not in keys)
 
     @precondition(lambda self: self.latest)
     @rule(seed=SEEDS)
-    def the_same_keys_again(self, seed: int) -> None:
-        self.learn(self.latest, seed, False)
+    def update_with_the_same_keys(self, seed: int) -> None:
+        self.update_and_compare(self.latest, seed, False)
 
-    def learn(self, keys: list[object], seed: int, array: bool) -> None:
+    def update_and_compare(self, keys: list[object], seed: int, array: bool) -> None:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=len(keys)) * np.where(rng.random(len(keys)) < 0.05, 100.0, 1.0)
         X[rng.random(len(keys)) < 0.05] = np.nan
@@ -93,36 +93,36 @@ class Life(RuleBasedStateMachine):
             if key is None:
                 assert trace.invalid[i]
                 continue
-            step = self.seen(key).update(X[i])
+            step = self.touch(key).update(X[i])
             np.testing.assert_array_equal(trace.score[i], step.score)
             assert (trace.rejected[i], trace.invalid[i]) == (step.rejected, step.invalid)
 
     @precondition(lambda self: self.present)
     @rule(which=st.integers(0), n=st.integers(1, 12))
-    def a_learner_of_one_stream(self, which: int, n: int) -> None:
+    def update_a_member(self, which: int, n: int) -> None:
         key = [*self.present, *self.spilled][which % (len(self.present) + len(self.spilled))]
-        ours, alone, X = self.fleet[key], self.seen(key), np.linspace(-1.0, 1.0, n)  # type: ignore[index]
-        np.testing.assert_array_equal(ours.process(X).score, alone.process(X).score)
+        ours, learner, X = self.fleet[key], self.touch(key), np.linspace(-1.0, 1.0, n)  # type: ignore[index]
+        np.testing.assert_array_equal(ours.process(X).score, learner.process(X).score)
 
     @precondition(lambda self: self.present)
     @rule(which=st.integers(0), n=st.integers(0, 9))
-    def drop(self, which: int, n: int) -> None:
+    def drop_key(self, which: int, n: int) -> None:
         key = [*self.present, *self.spilled][which % (len(self.present) + len(self.spilled))]
-        held = None
+        member = None
         if key in self.present:
-            held = self.fleet[key]  # type: ignore[index]
-            self.seen(key)
+            member = self.fleet[key]  # type: ignore[index]
+            self.touch(key)
         self.fleet.drop(key)  # type: ignore[arg-type]
-        alone = self.present.pop(key, None) or self.spilled.pop(key)
-        if held is not None:  # it keeps a copy
-            np.testing.assert_array_equal(held.process(np.ones(n)).score, alone.process(np.ones(n)).score)
+        learner = self.present.pop(key, None) or self.spilled.pop(key)
+        if member is not None:  # it keeps a copy
+            np.testing.assert_array_equal(member.process(np.ones(n)).score, learner.process(np.ones(n)).score)
         assert key not in self.fleet
 
     @rule(same=st.booleans())
-    def to_a_file_and_back(self, same: bool) -> None:
+    def save_and_load(self, same: bool) -> None:
         path = Path(self.folder.name) / "fleet.limpet"
         self.fleet.save(path)
-        file = self.fleet._membership.spill.path if self.spills and same else self.new_file()  # type: ignore[union-attr]
+        file = self.fleet._membership.spill.path if self.spills and same else self.make_spill_path()  # type: ignore[union-attr]
         self.fleet.close()
         self.fleet = lp.load(path, spill=file)  # type: ignore[assignment]
         self.latest = []
@@ -132,7 +132,7 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: self.spills)
     @rule(keys=st.lists(st.integers(20, 40), min_size=8, max_size=12, unique=True))
-    def a_full_disk(self, keys: list[int]) -> None:
+    def fail_on_a_full_disk(self, keys: list[int]) -> None:
         """A call fails before its first eviction, and nothing changes."""
         named: list[object] = [f"key {key}" if self.str_keys else key for key in keys]
         fresh = self.fleet.max_keys - len(self.present)  # type: ignore[operator]
@@ -142,7 +142,7 @@ class Life(RuleBasedStateMachine):
         assert not any(key in self.fleet for key in named)
 
     @invariant()
-    def all_as_alone(self) -> None:
+    def streams_equal_single_learners(self) -> None:
         if not hasattr(self, "fleet"):
             return
         assert set(self.fleet.keys()) == set(self.present)
@@ -155,13 +155,13 @@ class Life(RuleBasedStateMachine):
 
 
 @pytest.fixture(autouse=True)
-def quiet():  # type: ignore[no-untyped-def]
+def ignore_warnings():  # type: ignore[no-untyped-def]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
         yield
 
 
-TestLife = Life.TestCase
-TestLife.settings = settings(
+TestFleetMachine = FleetMachine.TestCase
+TestFleetMachine.settings = settings(
     max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -16,24 +16,24 @@ import pytest
 from golden.compute import (
     FLEETS,
     LEARNERS,
-    OTHERS,
+    OTHER_COMPUTATIONS,
     SPARK,
     Digests,
-    difference,
-    digests_of_fleet,
-    digests_of_learner,
-    digests_of_spark,
-    stored,
+    compute_fleet_digests,
+    compute_learner_digests,
+    compute_spark_digests,
+    describe_difference,
+    read_stored,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
-STORED = stored()
+STORED = read_stored()
 SLOW_TO_COMPILE = ("detector, d=3, diagonal",)  # to compile
 
 
 def check(group: str, name: str, got: Digests) -> None:
-    message = difference(STORED[group].get(name), got)
+    message = describe_difference(STORED[group].get(name), got)
     assert message is None, f"{group}: {name}: {message}"
 
 
@@ -41,40 +41,40 @@ def check(group: str, name: str, got: Digests) -> None:
     "name", [pytest.param(name, marks=[pytest.mark.long] if name in SLOW_TO_COMPILE else []) for name in LEARNERS]
 )
 def test_learner(name: str) -> None:
-    check("learners", name, digests_of_learner(LEARNERS[name]))
+    check("learners", name, compute_learner_digests(LEARNERS[name]))
 
 
 @pytest.mark.parametrize("name", FLEETS)
 def test_fleet(name: str) -> None:
-    check("fleets", name, digests_of_fleet(name))
+    check("fleets", name, compute_fleet_digests(name))
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_COMPUTATIONS)
 def test_other(name: str) -> None:
-    check("others", name, OTHERS[name]())
+    check("others", name, OTHER_COMPUTATIONS[name]())
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", SPARK)
 def test_spark(spark: Any, name: str) -> None:
-    check("spark", name, digests_of_spark(spark, name))
+    check("spark", name, compute_spark_digests(spark, name))
 
 
 @pytest.mark.parametrize("processor", ["Prescott", "Haswell", "SkylakeX"])
-def test_bits_do_not_depend_on_the_code_that_openblas_chooses_by_the_processor(processor: str) -> None:
+def test_bits_do_not_depend_on_the_kernels_of_openblas(processor: str) -> None:
     code = """if True:
-        from golden.compute import LEARNERS, digests_of_fleet, digests_of_learner
-        print(digests_of_fleet("detector, K=2"), digests_of_learner(LEARNERS["detector, season"]))
+        from golden.compute import LEARNERS, compute_fleet_digests, compute_learner_digests
+        print(compute_fleet_digests("detector, K=2"), compute_learner_digests(LEARNERS["detector, season"]))
     """
     env = os.environ | {"OPENBLAS_CORETYPE": processor, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == f"{STORED['fleets']['detector, K=2']} {STORED['learners']['detector, season']}"
+    assert completed.stdout.strip() == f"{STORED['fleets']['detector, K=2']} {STORED['learners']['detector, season']}"
 
 
-def test_nothing_is_stored_that_is_not_computed() -> None:
-    groups = {"learners": LEARNERS, "fleets": FLEETS, "others": OTHERS, "spark": SPARK}
+def test_stored_and_computed_cases_are_the_same() -> None:
+    groups = {"learners": LEARNERS, "fleets": FLEETS, "others": OTHER_COMPUTATIONS, "spark": SPARK}
     assert {group: set(entries) for group, entries in STORED.items()} == {
         group: set(entries) for group, entries in groups.items()
     }

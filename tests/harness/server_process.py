@@ -17,7 +17,7 @@ import limpet.server  # noqa: F401  # raises if its packages are missing
 START_TIMEOUT_S = 120.0  # kernels may have to be compiled
 
 
-class Served:
+class ServerProcess:
     """A server on one database, with a file for its log.
 
     The port is free at the first start, and the same after restarts.
@@ -26,13 +26,13 @@ class Served:
     def __init__(self, store: str, log: Path, *options: str) -> None:
         self.store, self.log, self.options, self.port = store, log, options, 0
         self.process: subprocess.Popen[bytes] | None = None
-        self._begin = 0
+        self._log_offset = 0
 
     def start(self, *, wait: bool = True) -> None:
         """Start it, and wait until it accepts requests."""
         arguments = ["serve", "--port", str(self.port), "--database", self.store, "--no-open", *self.options]
         with self.log.open("ab") as file:
-            self._begin = file.tell()
+            self._log_offset = file.tell()
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "limpet", *arguments],
                 stdout=file,
@@ -55,7 +55,7 @@ class Served:
     def read_log(self) -> str:
         """Return the log since the last start."""
         with self.log.open("rb") as file:
-            file.seek(self._begin)
+            file.seek(self._log_offset)
             return file.read().decode(errors="replace")
 
     def kill(self) -> None:
@@ -89,11 +89,16 @@ class Served:
 
 
 @contextmanager
-def serving(store: str, folder: Path, *options: str) -> Iterator[Served]:
+def run_server(store: str, folder: Path, *options: str) -> Iterator[ServerProcess]:
     """Yield a running server; kill it at the end."""
-    server = Served(store, folder / "serve.log", *options)
+    server = ServerProcess(store, folder / "serve.log", *options)
     try:
         server.start()
         yield server
     finally:
         server.kill()
+
+
+# The names that lab/ imports.
+Served = ServerProcess
+serving = run_server

@@ -24,7 +24,7 @@ MAX_ROWS = 2**53
 
 
 @dataclass
-class Aftermath:
+class StoreComparison:
     """The comparison of all clients.
 
     Attributes
@@ -50,9 +50,9 @@ class Aftermath:
         self.equal[name] = self.equal[name] and is_equal
 
 
-def look(location: str, clients: Sequence[Client]) -> Aftermath:
+def compare_store(location: str, clients: Sequence[Client]) -> StoreComparison:
     """Compare a database that no server has open with the clients' points."""
-    result, store = Aftermath(), Store(location)
+    result, store = StoreComparison(), Store(location)
     try:
         processor = GroupProcessor(store, Detector(), MAX_ROWS)
         with store.read_connection() as connection:
@@ -63,35 +63,35 @@ def look(location: str, clients: Sequence[Client]) -> Aftermath:
     return result
 
 
-def _check_stream(result: Aftermath, client: Client, processor: GroupProcessor, connection: Connection) -> None:
+def _check_stream(result: StoreComparison, client: Client, processor: GroupProcessor, connection: Connection) -> None:
     expected, stream = client.rows(), processor.registry.by_key.get(client.key)
     if stream is None:
         result.lost += len(expected)
         return
     number, width, first = stream.entry.id, client.width, stream.first_row
     points = read_points(connection, number, first, MAX_ROWS, width)
-    _count(result, points.values, expected[first:])
+    _count_differences(result, points.values, expected[first:])
     in_buckets_query = select(func.sum(BUCKETS_TABLE.c.n)).where(BUCKETS_TABLE.c.stream == number)
     in_buckets = int(connection.execute(in_buckets_query).scalar() or 0)
     result.lost += max(0, first - in_buckets)
     result.doubled += max(0, in_buckets - first)
-    result.require("points, in order", points.first_row == first and _same(points.values, expected[first:]))
+    result.require("points, in order", points.first_row == first and have_same_bits(points.values, expected[first:]))
 
-    alone = Detector()
-    trace = alone.process(expected)
+    learner = Detector()
+    trace = learner.process(expected)
     untimed, no_means = np.zeros(len(expected), bool), np.full(expected.shape, np.nan)
-    whole = PointBlock.from_trace(0, [""] * len(expected), untimed, expected, trace, no_means)
-    result.require("scores", _results(points) == _results(whole[first:]))
-    ours = processor.models.get(width, number)
-    result.require("states", ours is not None and ours.to_bytes() == alone.to_bytes())
+    block = PointBlock.from_trace(0, [""] * len(expected), untimed, expected, trace, no_means)
+    result.require("scores", to_bytes(points) == to_bytes(block[first:]))
+    ours = processor.learners.get(width, number)
+    result.require("states", ours is not None and ours.to_bytes() == learner.to_bytes())
     _, alarms = find_alarms(connection, stream_id=number, is_open=None, before=None, limit=MAX_ROWS)
     raised = [(alarm.kind, alarm.row, alarm.onset) for alarm in trace.alarms]
-    result.require("alarms", [_in_short(alarm) for alarm in reversed(alarms)] == raised)
-    result.require("alarms", {_in_short(alarm) for alarm in client.alarms} <= set(raised))
+    result.require("alarms", [to_tuple(alarm) for alarm in reversed(alarms)] == raised)
+    result.require("alarms", {to_tuple(alarm) for alarm in client.alarms} <= set(raised))
     result.n_alarms += len(alarms)
 
 
-def _count(result: Aftermath, stored: Rows, expected: Rows) -> None:
+def _count_differences(result: StoreComparison, stored: Rows, expected: Rows) -> None:
     """Count lost, doubled and unacknowledged points; all points of a client are distinct."""
     ours, theirs = [row.tobytes() for row in stored], [row.tobytes() for row in expected]
     result.doubled += len(ours) - len(set(ours))
@@ -99,15 +99,20 @@ def _count(result: Aftermath, stored: Rows, expected: Rows) -> None:
     result.more += len(set(ours) - set(theirs))
 
 
-def _same(rows: Rows, other: Rows) -> bool:
+def have_same_bits(rows: Rows, other: Rows) -> bool:
     return rows.shape == other.shape and rows.tobytes() == other.tobytes()
 
 
-def _results(points: PointBlock) -> bytes:
+def to_bytes(points: PointBlock) -> bytes:
     """Return the results of a block as bytes."""
     columns = (points.score, points.change_score, points.p_value, points.outcomes & ~TIME_GIVEN_BIT)
     return b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
 
 
-def _in_short(alarm: dict[str, Any]) -> tuple[str, int, int]:
+def to_tuple(alarm: dict[str, Any]) -> tuple[str, int, int]:
     return alarm["kind"], alarm["row"], alarm["onset"]
+
+
+# The names that lab/ imports.
+Aftermath = StoreComparison
+look = compare_store

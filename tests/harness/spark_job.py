@@ -46,7 +46,7 @@ def run(spark: SparkSession, folder: str, out: str, checkpoint: str) -> None:
     writer.trigger(availableNow=True).start(out).awaitTermination()
 
 
-def end_with(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """Exit when the parent process has ended, so that an aborted benchmark leaves no process."""
     while os.getppid() == parent:
         time.sleep(1.0)
@@ -54,7 +54,7 @@ def end_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=exit_with_parent, args=(os.getppid(),), daemon=True).start()
     session = ls.session(CORES, spark_driver_memory="1g", **MAINTENANCE_SETTINGS)
     run(session, *sys.argv[1:])
     session.stop()
@@ -96,21 +96,21 @@ class Job:
     def run(self) -> None:
         """Run the job to its end, and measure its durations."""
         began = time.monotonic()
-        with self._started() as process:
-            self._wait_until(process, lambda: self._last("offsets") >= 0)
+        with self._run_process() as process:
+            self._wait_until(process, lambda: self._last_batch("offsets") >= 0)
             self.starts_in = time.monotonic() - began
             code = process.wait(JOB_TIMEOUT_S)
-            self.takes = (time.monotonic() - began - self.starts_in) / (self._last("commits") + 1)
+            self.takes = (time.monotonic() - began - self.starts_in) / (self._last_batch("commits") + 1)
         if code != 0:
             raise RuntimeError(f"the job ended with {code}: {self._log.read_text()[-3000:]}")
 
     def run_with_kills(self, kills: int, rng: random.Random) -> None:
         """Kill and restart the job so many times, or until it ends."""
         for _, moment, target in zip(range(kills), itertools.cycle(MOMENTS), itertools.cycle(TARGETS), strict=False):
-            with self._started() as process:
+            with self._run_process() as process:
                 if not self._wait(process, moment, rng):
                     return
-                at_work = WITHIN if self._last("offsets") > self._last("commits") else BETWEEN
+                at_work = WITHIN if self._last_batch("offsets") > self._last_batch("commits") else BETWEEN
                 self.kills.append(STARTING if moment == STARTING else at_work)
                 _kill(process, target)
 
@@ -119,19 +119,19 @@ class Job:
         if moment == STARTING:
             time.sleep(rng.uniform(0.0, self.starts_in))
         else:
-            done = self._last("commits") + rng.choice(BATCHES_BEFORE_KILL)
-            self._wait_until(process, lambda: self._last("commits") >= done)
+            done = self._last_batch("commits") + rng.choice(BATCHES_BEFORE_KILL)
+            self._wait_until(process, lambda: self._last_batch("commits") >= done)
             if moment == WITHIN:
-                self._wait_until(process, lambda: self._last("offsets") > self._last("commits"))
+                self._wait_until(process, lambda: self._last_batch("offsets") > self._last_batch("commits"))
                 time.sleep(rng.uniform(0.0, self.takes))
         return process.poll() is None
 
-    def _wait_until(self, process: subprocess.Popen[bytes], is_so: Callable[[], bool]) -> None:
-        while process.poll() is None and not is_so():
+    def _wait_until(self, process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
+        while process.poll() is None and not condition():
             time.sleep(0.001)
 
-    def _last(self, log: str) -> int:
-        """The batch that this log of the checkpoint has last; "offsets": what has begun, "commits": what is done."""
+    def _last_batch(self, log: str) -> int:
+        """Return the last batch in a log of the checkpoint: "offsets" of batches begun, "commits" of batches done."""
         with suppress(FileNotFoundError):
             return max((int(name) for name in os.listdir(self.checkpoint / log) if name.isdigit()), default=-1)
         return -1
@@ -141,7 +141,7 @@ class Job:
         return self.folder / "log"
 
     @contextmanager
-    def _started(self) -> Iterator[subprocess.Popen[bytes]]:
+    def _run_process(self) -> Iterator[subprocess.Popen[bytes]]:
         """Start the job in a new session; all of its processes end with the context."""
         self.folder.mkdir(parents=True, exist_ok=True)
         paths = map(str, (self.source, self.out, self.checkpoint))
@@ -162,15 +162,15 @@ class Job:
 
 def _kill(process: subprocess.Popen[bytes], target: str) -> None:
     """Kill -9 all processes of a session, or those of a kind; the others are killed after a time-out."""
-    members = members_of(process.pid)
+    members = list_processes(process.pid)
     chosen = [pid for pid, name in members.items() if target == "all" or (name == "java") == (target == "java")]
     if target == "python":
         chosen = [process.pid]
     _kill_each(chosen or [process.pid])
     until = time.monotonic() + (EXIT_TIMEOUT_S if target != "all" else 0.0)
-    while process.poll() is None or members_of(process.pid):
+    while process.poll() is None or list_processes(process.pid):
         if time.monotonic() > until:
-            _kill_each(list(members_of(process.pid)))
+            _kill_each(list(list_processes(process.pid)))
         time.sleep(0.01)
 
 
@@ -180,7 +180,7 @@ def _kill_each(pids: list[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def members_of(session: int) -> dict[int, str]:
+def list_processes(session: int) -> dict[int, str]:
     """Return the names of the running processes of a session by process ID."""
     names = {}
     for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():

@@ -49,7 +49,7 @@ def peak_bytes() -> dict[str, int]:
             parents[lines["Pid"].strip()] = lines["PPid"].strip()
             peak_by_pid[lines["Pid"].strip()] = int(lines["VmHWM"].split()[0]) * 1024
     for pid, peak in peak_by_pid.items():
-        what = "Java" if pid == java else "a Python worker" if parents.get(parents[pid]) == java else ""
-        if what:
-            peaks[what] = max(peaks.get(what, 0), peak)
+        kind = "Java" if pid == java else "a Python worker" if parents.get(parents[pid]) == java else ""
+        if kind:
+            peaks[kind] = max(peaks.get(kind, 0), peak)
     return peaks

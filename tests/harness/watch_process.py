@@ -15,10 +15,10 @@ from typing import Any
 
 from limpet.learners.serialization import unpack_container
 
-STARTING = 0.2  # share of the kills that come while it is still starting
-STARTS_IN = 2.0  # seconds, about
-FURTHER = (1, 1, 1, 2, 3)  # checkpoints until the others come
-LATER = 0.1  # seconds, and up to so much later
+STARTUP_KILL_SHARE = 0.2  # share of the kills during the start
+STARTUP_S = 2.0  # approximate
+CHECKPOINTS_BEFORE_KILL = (1, 1, 1, 2, 3)  # for the other kills
+MAX_KILL_DELAY_S = 0.1  # after that checkpoint
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Watch:
 
     source: str
     folder: Path
-    every: float = 0.05
+    checkpoint_interval_s: float = 0.05
 
     @property
     def command(self) -> list[str]:
         """The command line."""
         out, state = f"sqlite:{self.folder / 'out.db'}", str(self.folder / "state")
         words = [sys.executable, "-m", "limpet", "watch", self.source, "--no-follow", "--checkpoint", state]
-        return [*words, "--checkpoint-interval", str(self.every), "--alarms", out, "--points", out]
+        return [*words, "--checkpoint-interval", str(self.checkpoint_interval_s), "--alarms", out, "--points", out]
 
     @property
     def log(self) -> Path:
@@ -61,13 +61,13 @@ class Watch:
         rng, killed = random.Random(seed), 0
         while killed < kills:
             before, process = self.n_checkpoints(), self.start()
-            if rng.random() < STARTING:
-                time.sleep(rng.uniform(0.0, STARTS_IN))
+            if rng.random() < STARTUP_KILL_SHARE:
+                time.sleep(rng.uniform(0.0, STARTUP_S))
             else:
-                enough = before + rng.choice(FURTHER)
-                while process.poll() is None and self.n_checkpoints() < enough:
+                n_before_kill = before + rng.choice(CHECKPOINTS_BEFORE_KILL)
+                while process.poll() is None and self.n_checkpoints() < n_before_kill:
                     time.sleep(0.002)
-                time.sleep(rng.uniform(0.0, LATER))
+                time.sleep(rng.uniform(0.0, MAX_KILL_DELAY_S))
             if process.poll() is not None:
                 break  # it has ended
             process.send_signal(signal.SIGKILL)
@@ -79,10 +79,10 @@ class Watch:
     def n_checkpoints(self) -> int:
         """Return the number of checkpoints written."""
         state = self.folder / "state"
-        newest = (
+        last = (
             max((name for name in os.listdir(state) if name.endswith(".limpet")), default="") if state.is_dir() else ""
         )
-        return int(newest[11:20]) if newest else -1
+        return int(last[11:20]) if last else -1
 
     def rows(self) -> dict[str, list[Any]]:
         """Return all rows written, in order."""
@@ -90,21 +90,24 @@ class Watch:
             tables = ("points", "alarms")
             return {name: database.execute(f"select * from {name} order by n").fetchall() for name in tables}
 
-    def newest(self) -> tuple[Any, Any, bytes]:
+    def read_last_checkpoint(self) -> tuple[Any, Any, bytes]:
         """Return its last checkpoint: counts except those of checkpoints, position of the source, and state."""
         header, body = unpack_container(max((self.folder / "state").glob("checkpoint-*.limpet")).read_bytes())
         header["stats"].pop("checkpoints")
         return header["stats"], header["position"], bytes(body)
 
 
-def same(first: Watch, second: Watch) -> dict[str, bool]:
+def compare_runs(first: Watch, second: Watch) -> dict[str, bool]:
     """Return what is equal to the last bit, by name."""
-    ours, theirs = first.newest(), second.newest()
-    mine, yours = first.rows(), second.rows()
+    first_checkpoint, second_checkpoint = first.read_last_checkpoint(), second.read_last_checkpoint()
+    first_rows, second_rows = first.rows(), second.rows()
     return {
-        "points": mine["points"] == yours["points"],
-        "alarms": mine["alarms"] == yours["alarms"],
-        "counts": ours[0] == theirs[0],
-        "position": ours[1] == theirs[1],
-        "state": ours[2] == theirs[2],
+        "points": first_rows["points"] == second_rows["points"],
+        "alarms": first_rows["alarms"] == second_rows["alarms"],
+        "counts": first_checkpoint[0] == second_checkpoint[0],
+        "position": first_checkpoint[1] == second_checkpoint[1],
+        "state": first_checkpoint[2] == second_checkpoint[2],
     }
+
+
+same = compare_runs  # the name that lab/ imports

@@ -16,13 +16,22 @@ from limpet.learners.results import Trace
 from limpet.streams.batch import Batch
 from limpet.streams.results import BatchResult
 
-__all__ = ["MOSQUITTO", "Server", "free_port", "gather", "mosquitto", "nats_server", "points", "values"]
+__all__ = [
+    "MOSQUITTO",
+    "Server",
+    "free_port",
+    "gather_batches",
+    "get_values",
+    "make_results",
+    "nats_server",
+    "start_mosquitto",
+]
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 
 
-def mosquitto(folder: Path, *lines: str) -> Server:
-    """Writes what it holds to disk every second, so that it can be killed after that."""
+def start_mosquitto(folder: Path, *lines: str) -> Server:
+    """Start a broker that saves its state to disk every second, so that it can be killed after that."""
     port = free_port()
     config = [
         f"user {getpass.getuser()}",
@@ -40,10 +49,10 @@ def mosquitto(folder: Path, *lines: str) -> Server:
     return Server([str(MOSQUITTO), "-c", str(path)], port)
 
 
-def points(
+def make_results(
     n: int, *, alarms: tuple[int, ...] = (), first: int = 0, first_alarm: int = 0, run: str = "r"
 ) -> BatchResult:
-    """Results of n points 0, 1, 2, …, some of which raise an alarm; the first could not be used."""
+    """Results of n points 0, 1, 2, …, some of which raise an alarm; the first is invalid."""
     score = np.arange(float(n))
     score[:1] = np.nan
     raised = [Alarm("anomaly", first + i, first + i, 5.0, "up", ("a",), 1e-5) for i in alarms]
@@ -59,7 +68,7 @@ def points(
     return BatchResult(batch, trace, first, first, first_alarm, run)
 
 
-def gather(batches: Any, n: int, seconds: float = 8.0, on_batch: Any = None) -> list[Batch]:
+def gather_batches(batches: Any, n: int, seconds: float = 8.0, on_batch: Any = None) -> list[Batch]:
     """Return the batches up to the one with the n-th point, or those of the first seconds."""
     received: list[Batch] = []
     until = time.monotonic() + seconds
@@ -72,5 +81,5 @@ def gather(batches: Any, n: int, seconds: float = 8.0, on_batch: Any = None) -> 
     return received
 
 
-def values(batches: list[Batch]) -> list[float]:
+def get_values(batches: list[Batch]) -> list[float]:
     return [float(value) for batch in batches for value in batch.values[:, 0]]

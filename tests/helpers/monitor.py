@@ -26,7 +26,7 @@ CHECKPOINT_INTERVAL_S = 3600.0  # longer than any test
 TIMEOUT_S = 240.0  # kernels may have to be compiled
 
 
-def levels(n=400, seed=7, shift_at=260):
+def make_levels(n=400, seed=7, shift_at=260):
     """Return a level with a few outliers and one change; it raises alarms of both kinds."""
     values = np.random.default_rng(seed).normal(20.0, 0.5, n).round(3)
     values[120::97] += 40.0
@@ -119,21 +119,21 @@ class Monitor:
         return self.call(lambda: {stream.entry.key: self._state(stream) for stream in streams()})
 
     def _state(self, stream):
-        return self.processor.models.get(stream.entry.width, stream.entry.id).state.tobytes()
+        return self.processor.learners.get(stream.entry.width, stream.entry.id).state.tobytes()
 
 
-def tables(store, without=()):
+def read_tables(store, excluded=()):
     """Return all rows of a store by table."""
     with store.read_connection() as connection:
         return {
             name: sorted(map(repr, connection.execute(select(table)).all()))
             for name, table in METADATA.tables.items()
-            if name not in without
+            if name not in excluded
         }
 
 
 @contextlib.contextmanager
-def client_of(location, security=None, open_sources=None, **fields):
+def open_client(location, security=None, open_sources=None, **fields):
     """Yield a client of a server in this process; `client.app.state` has its parts."""
     config = MonitorConfig(str(location), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S, **fields)
     with TestClient(make_app(config, security, open_sources), base_url="http://localhost") as client:
@@ -141,7 +141,7 @@ def client_of(location, security=None, open_sources=None, **fields):
 
 
 @contextlib.contextmanager
-def served(app, port=0):
+def serve_app(app, port=0):
     """Yield the URL of an app behind a socket."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -163,12 +163,12 @@ def served(app, port=0):
         sock.close()
 
 
-def expected(values):
+def get_expected(values):
     """Return state and trace of a Detector that has learned the same points."""
     learner = lp.Detector()
     trace = learner.process(np.array(values, np.float64))
     return learner.state.tobytes(), trace
 
 
-def sqlite_at(folder: Path) -> str:
+def make_sqlite_path(folder: Path) -> str:
     return str(folder / "store.db")

@@ -15,11 +15,13 @@ from pathlib import Path
 from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[2]
-NOT_OURS = shutil.ignore_patterns(".*", "__pycache__", "*.nb[ic]", "dist", "build", "site", "reproduction", "*.html")
+IGNORED_FILES = shutil.ignore_patterns(
+    ".*", "__pycache__", "*.nb[ic]", "dist", "build", "site", "reproduction", "*.html"
+)
 DEVELOPER_VARIABLES = ("PYTHON", "VIRTUAL_ENV", "LIMPET_", "PYTEST_", "MYPY", "COLUMNS")
 
 
-def tracked() -> list[str]:
+def list_tracked_files() -> list[str]:
     """Return the files that git tracks or would add; empty without git."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
@@ -29,33 +31,35 @@ def tracked() -> list[str]:
     return sorted(name for name in names.split("\0") if name and (ROOT / name).is_file())
 
 
-def exported(folder: Path) -> Path:
+def export_sources(folder: Path) -> Path:
     """Copy the sources, without files that git ignores."""
-    names = tracked()
+    names = list_tracked_files()
     if not names:
-        return shutil.copytree(ROOT, folder, ignore=NOT_OURS)
+        return shutil.copytree(ROOT, folder, ignore=IGNORED_FILES)
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
     return folder
 
 
-def build(sources: Path, out: Path, *options: str) -> None:
+def build_distribution(sources: Path, out: Path, *options: str) -> None:
     """Run `python -m build`."""
-    checked([sys.executable, "-m", "build", "--outdir", str(out), *options, str(sources)], cwd=sources)
+    run_checked([sys.executable, "-m", "build", "--outdir", str(out), *options, str(sources)], cwd=sources)
 
 
-def checked(command: list[str], cwd: Path) -> str:
+def run_checked(command: list[str], cwd: Path) -> str:
     """Run a command and return its output; fail with its output if it fails."""
-    done = subprocess.run(command, cwd=cwd, env=plain_environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
+    completed = subprocess.run(
+        command, cwd=cwd, env=make_clean_environment(), capture_output=True, text=True, check=False
+    )
+    assert completed.returncode == 0, f"{command}: {completed.stdout[-3000:]}\n{completed.stderr[-3000:]}"
+    return completed.stdout
 
 
-def plain_environment(**more: str) -> dict[str, str]:
+def make_clean_environment(**overrides: str) -> dict[str, str]:
     """Return the environment variables without those of a developer."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(DEVELOPER_VARIABLES)}
-    return kept | {name: str(value) for name, value in more.items()}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(DEVELOPER_VARIABLES)}
+    return variables | {name: str(value) for name, value in overrides.items()}
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Environment:
 
     def variables(self, **env: str) -> dict[str, str]:
         """Return the environment variables of its programs."""
-        return plain_environment(PATH=f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}", **env)
+        return make_clean_environment(PATH=f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}", **env)
 
     def run(self, command: list[str], cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, with its output as text."""
@@ -96,47 +100,55 @@ class Environment:
 
     def pip(self, *words: str) -> str:
         """Run pip and return its output."""
-        return checked([sys.executable, "-m", "pip", "--python", str(self.python), *words], cwd=self.folder)
+        return run_checked([sys.executable, "-m", "pip", "--python", str(self.python), *words], cwd=self.folder)
 
-    def installed(self) -> dict[str, Distribution]:
+    def list_installed(self) -> dict[str, Distribution]:
         """Return its packages by lower-case name."""
         (site,) = self.folder.glob("lib/python3*/site-packages")
-        return {each.metadata["Name"].lower().replace("_", "-"): each for each in distributions(path=[str(site)])}
+        return {
+            distribution.metadata["Name"].lower().replace("_", "-"): distribution
+            for distribution in distributions(path=[str(site)])
+        }
 
 
-def empty_environment(
-    folder: Path, wheel: Path, extras: str = "", python: str | Path = sys.executable, *, besides: tuple[str, ...] = ()
+def make_environment(
+    folder: Path,
+    wheel: Path,
+    extras: str = "",
+    python: str | Path = sys.executable,
+    *,
+    extra_packages: tuple[str, ...] = (),
 ) -> Environment:
     """Create an environment with the wheel, these extras ("plots,files") and their dependencies only.
 
     besides: further packages to install.
     """
-    checked([str(python), "-m", "venv", "--without-pip", str(folder)], cwd=wheel.parent)
+    run_checked([str(python), "-m", "venv", "--without-pip", str(folder)], cwd=wheel.parent)
     environment = Environment(folder)
-    environment.install(f"{wheel}[{extras}]" if extras else str(wheel), *besides)
+    environment.install(f"{wheel}[{extras}]" if extras else str(wheel), *extra_packages)
     return environment
 
 
-def metadata_of(wheel: Path) -> Message:
+def read_metadata(wheel: Path) -> Message:
     """Return the metadata of a wheel."""
     with ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         return message_from_bytes(archive.read(name))
 
 
-def extras_of(wheel: Path) -> set[str]:
+def read_extras(wheel: Path) -> set[str]:
     """Return the names of its extras."""
-    return set(metadata_of(wheel).get_all("Provides-Extra", []))
+    return set(read_metadata(wheel).get_all("Provides-Extra", []))
 
 
 @cache
-def interpreter(version: str) -> str | None:
+def find_interpreter(version: str) -> str | None:
     """Return a Python of this version, such as "3.12", on the path or of pyenv; None if none runs."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    named = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"versions/{version}.*/bin/python"))]
-    for candidate in filter(None, [sys.executable, *named]):
+    candidates = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"versions/{version}.*/bin/python"))]
+    for candidate in filter(None, [sys.executable, *candidates]):
         script = "import sys; print('%d.%d' % sys.version_info[:2])"
-        done = subprocess.run([candidate, "-c", script], capture_output=True, text=True, check=False)
-        if done.stdout.strip() == version:
+        completed = subprocess.run([candidate, "-c", script], capture_output=True, text=True, check=False)
+        if completed.stdout.strip() == version:
             return str(candidate)
     return None

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+CHROMIUM_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 TIMEOUT_S = 240.0  # kernels may have to be compiled
 
 
-class Served:
-    """`limpet serve` on a free port of this machine; stopped and started again it is at the same address."""
+class ServerProcess:
+    """`limpet serve` on a free port of this machine, which a restart keeps."""
 
     def __init__(self, folder: Path, token: str | None = None) -> None:
         self.folder, self.token, self._port = folder, token, 0
@@ -52,7 +52,7 @@ class Served:
         self.url, self._port = match[1], int(match[2])
 
     def stop(self) -> None:
-        """Stop the server in order."""
+        """Stop the server with SIGTERM."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(TIMEOUT_S)
 
@@ -68,26 +68,26 @@ class Served:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def open_browser() -> Iterator[Browser]:
     """Start the installed browser."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as play, play.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as browser:
+    with sync_playwright() as play, play.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS) as browser:
         yield browser
 
 
 @contextmanager
-def looking(browser: Browser, width: int = 1400, height: int = 900) -> Iterator[Page]:
+def open_page(browser: Browser, width: int = 1400, height: int = 900) -> Iterator[Page]:
     """Open a page; errors in its console, such as violations of its policy, fail the test."""
-    complaints: list[str] = []
+    console_errors: list[str] = []
     with browser.new_context(viewport={"width": width, "height": height}) as context:
         page = context.new_page()
         page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: console_errors.append(str(error)))
+        page.on("console", lambda message: console_errors.append(message.text) if message.type == "error" else None)
         yield page
-    # the browser also logs that a server is away, or refuses
-    errors = [complaint for complaint in complaints if not complaint.startswith("Failed to load resource")]
+    # the browser also logs requests that failed
+    errors = [text for text in console_errors if not text.startswith("Failed to load resource")]
     if errors:
         raise AssertionError(errors)
 

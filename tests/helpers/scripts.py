@@ -7,10 +7,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def script_of(name):
+def import_script(name):
     """Import a script."""
     sys.path.insert(0, str(ROOT / "lab" / "pages"))
     try:
         return import_module(name)
     finally:
         sys.path.pop(0)
+
+
+script_of = import_script  # the name that lab/tests imports

@@ -24,25 +24,27 @@ class Block(NamedTuple):
     text: str
 
 
-def name_of(block) -> str:
+def get_block_id(block) -> str:
     """Return the id of a test."""
     return f"{block.page.relative_to(ROOT)}:{block.line}"
 
 
-def fenced(page: Path) -> list[Block]:
+def find_fenced_blocks(page: Path) -> list[Block]:
     """Return the fenced blocks of a page."""
     text = page.read_text(encoding="utf-8")
     return [Block(page, text.count("\n", 0, match.start()) + 1, match[2], match[3]) for match in FENCED.finditer(text)]
 
 
-def commands(page: Path) -> list[Block]:
+def find_commands(page: Path) -> list[Block]:
     """Return the lines of shell blocks and indented blocks that call limpet."""
     text = page.read_text(encoding="utf-8")
-    shell = [block for block in fenced(page) if block.language in ("sh", "console")]
-    rest = FENCED.sub(lambda match: re.sub(r"[^\n]", "", match[0]), text)
-    shell += [Block(page, rest.count("\n", 0, match.start(1)) + 1, "", match[1]) for match in INDENTED.finditer(rest)]
+    blocks = [block for block in find_fenced_blocks(page) if block.language in ("sh", "console")]
+    outside = FENCED.sub(lambda match: re.sub(r"[^\n]", "", match[0]), text)
+    blocks += [
+        Block(page, outside.count("\n", 0, match.start(1)) + 1, "", match[1]) for match in INDENTED.finditer(outside)
+    ]
     lines = []
-    for block in shell:
+    for block in blocks:
         for offset, line in enumerate(block.text.splitlines()):
             if block.language == "console" and not line.startswith("$ "):
                 continue
@@ -52,8 +54,8 @@ def commands(page: Path) -> list[Block]:
     return lines
 
 
-def words(line: str) -> list[str]:
+def split_arguments(line: str) -> list[str]:
     """Return the arguments of `limpet` in a shell line, up to the next command or redirection."""
     arguments = shlex.split(line[PROGRAM.search(line).end() :], comments=True)
-    ends = [i for i, word in enumerate(arguments) if word in ("|", ">", ">>", "&", "…")]
-    return arguments[: min(ends, default=len(arguments))]
+    stops = [i for i, word in enumerate(arguments) if word in ("|", ">", ">>", "&", "…")]
+    return arguments[: min(stops, default=len(arguments))]

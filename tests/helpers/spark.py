@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import limpet as lp
-from limpet import spark as hs
+from limpet import spark as ls
 from limpet.learners.serialization import pack, unpack
 from limpet.spark.arrow import ALARM_STRUCT_FIELDS
 from limpet.spark.job_spec import JobSpec, get_config
 
-PLAIN = lp.SRA(gamma=4.0, rho=0.01)
+SRA_LEARNER = lp.SRA(gamma=4.0, rho=0.01)
 
 
-def stream_of(n_keys: int, n: int, seed: int, string_keys: bool = True) -> pa.Table:
+def make_table(n_keys: int, n: int, seed: int, string_keys: bool = True) -> pa.Table:
     """Return points of many streams at different times, with outliers, shifts, missing values, and another column."""
     rng = np.random.default_rng(seed)
     keys = rng.integers(n_keys, size=n)
@@ -42,7 +42,7 @@ def stream_of(n_keys: int, n: int, seed: int, string_keys: bool = True) -> pa.Ta
     return table
 
 
-def spec_of(learner: Any = PLAIN, **changes: Any) -> JobSpec:
+def make_spec(learner: Any = SRA_LEARNER, **changes: Any) -> JobSpec:
     """Return the specification of a job on such a table."""
     defaults = {
         "key": "sensor",
@@ -73,28 +73,28 @@ def write_files(folder: Path, table: pa.Table, batches: int, files: int = 1) -> 
     return table.take(pa.array(np.concatenate(order)))
 
 
-def source(spark: Any, folder: Path, files: int = 1) -> Any:
+def read_stream(spark: Any, folder: Path, files: int = 1) -> Any:
     """Return a streaming DataFrame of a folder with so many files per micro-batch."""
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(folder))
 
 
-def streamed(spark: Any, folder: Path, *columns: Any, files: int = 1, **parameters: Any) -> pa.Table:
+def score_stream(spark: Any, folder: Path, *columns: Any, files: int = 1, **parameters: Any) -> pa.Table:
     """Score the files of `folder/in` as a stream to `folder/out`, with a checkpoint in `folder/checkpoint`."""
     checkpoint = str(folder / "checkpoint")
-    scored = hs.score(source(spark, folder / "in", files), *columns, checkpoint=checkpoint, **parameters)
-    run(scored, folder)
+    scored = ls.score(read_stream(spark, folder / "in", files), *columns, checkpoint=checkpoint, **parameters)
+    run_query(scored, folder)
     return pq.read_table(folder / "out")
 
 
-def run(scored: Any, folder: Path) -> None:
+def run_query(scored: Any, folder: Path) -> None:
     """Run a query to the end of its source."""
     writer = scored.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.outputMode("append").trigger(availableNow=True).start(str(folder / "out"))
     query.awaitTermination()
 
 
-def same_results(got: pa.Table, expected: pa.Table, by: Any = "ts") -> None:
+def assert_same_results(got: pa.Table, expected: pa.Table, by: Any = "ts") -> None:
     """Check that a table has the columns of the expected one, with the same bits."""
     assert len(got) == len(expected) > 0
     got, expected = got.sort_by(by), expected.sort_by(by)
@@ -107,7 +107,7 @@ def same_results(got: pa.Table, expected: pa.Table, by: Any = "ts") -> None:
             assert ours.cast(theirs.type).equals(theirs), name
 
 
-def same_alarms(got: pa.Table, table: pa.Table, learner: Any, time: str, by: str = "ts") -> None:
+def assert_same_alarms(got: pa.Table, table: pa.Table, learner: Any, time: str, by: str = "ts") -> None:
     """Check that each alarm of a fleet is in the row that raised it, complete, and that no others exist.
 
     table: the rows, those of equal times in input order. by: a column that identifies rows.
@@ -126,26 +126,26 @@ def same_alarms(got: pa.Table, table: pa.Table, learner: Any, time: str, by: str
     assert dict(zip(raised[by].cast(table[by].type).to_pylist(), raised["alarms"].to_pylist(), strict=True)) == expected
 
 
-class Naive:
-    """A learner per stream and idle period, point by point: the reference of a bucket."""
+class ReferencePartition:
+    """Reference of a bucket: a learner per stream and idle period, updated point by point."""
 
     fields = ("score", "rejected", "invalid", "late", "duplicate")
 
     def __init__(self, learner: Any, idle_timeout: int | None = None) -> None:
         self.learner, self.idle_timeout = learner, idle_timeout
         self.learners: dict[Any, Any] = {}
-        self.last: dict[Any, tuple[int, Any]] = {}
+        self.last_rows: dict[Any, tuple[int, Any]] = {}
 
     def learn(
         self, rows: list[tuple[Any, int | None, Any]], watermark: int
     ) -> list[tuple[float, bool, bool, bool, bool]]:
-        """rows: (key, time, values) in input order → the fields of each."""
+        """Process rows (key, time, values) in input order; return the fields of each."""
         results = [(math.nan, False, True, False, False)] * len(rows)
         for i in sorted((i for i, row in enumerate(rows) if row[1] is not None), key=lambda i: rows[i][1]):
             key, time, values = rows[i]
             if key is None:
                 continue
-            last, last_values = self.last.get(key, (None, None))
+            last, last_values = self.last_rows.get(key, (None, None))
             if time < watermark or (last is not None and time < last):
                 results[i] = (math.nan, False, False, True, False)
             elif time == last and np.array_equal(np.array(values, float), last_values, equal_nan=True):
@@ -153,7 +153,7 @@ class Naive:
             else:
                 if last is not None and self.idle_timeout is not None and time - last > self.idle_timeout:
                     del self.learners[key]
-                self.last[key] = time, np.array(values, float)
+                self.last_rows[key] = time, np.array(values, float)
                 learner = self.learners.setdefault(key, self.learner.clone())
                 trace = learner.process(np.array([values], float))
                 results[i] = (trace.score[0], bool(trace.rejected[0]), bool(trace.invalid[0]), False, False)
@@ -167,7 +167,7 @@ class Naive:
             self.learners[key] = lp.from_bytes(pack(header | {"settings": get_config(learner)["settings"]}, state))
 
 
-def same_streams(got: lp.Fleet, expected: lp.Fleet) -> None:
+def assert_same_streams(got: lp.Fleet, expected: lp.Fleet) -> None:
     """Check that two fleets have the same streams, with the same bits."""
     assert sorted(got.keys()) == sorted(expected.keys())
     for key in expected:

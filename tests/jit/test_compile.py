@@ -17,7 +17,7 @@ from limpet.core import Constant
 from limpet.core.algorithm import make_stream_kernels
 from limpet.models import GaussianMixture
 
-USE = """
+SCRIPT = """
 import sys
 import numba.core.event as event
 import numpy as np
@@ -41,12 +41,12 @@ for text, width, counts in MODELS:
     print(len(recorder.buffer))
 """
 EXAMPLES = str(Path(__file__).parents[2] / "docs" / "how-to")
-QUICK = ("LinearRegression()", 2, False)  # a model and its width that do not take long to compile
+QUICK_MODEL = ("LinearRegression()", 2, False)  # a model and its width that do not take long to compile
 
 
-def use(*models, **environment):
+def run_learners(*models, **environment):
     """Run learners in a separate process: (compilations for each, its standard error)."""
-    code = f"EXAMPLES, MODELS = {EXAMPLES!r}, {models!r}\n{USE}"
+    code = f"EXAMPLES, MODELS = {EXAMPLES!r}, {models!r}\n{SCRIPT}"
     env = {k: v for k, v in os.environ.items() if k not in ("LIMPET_QUIET", "NUMBA_CACHE_DIR")}
     result = subprocess.run(
         [sys.executable, "-c", code], env={**env, **environment}, capture_output=True, text=True, check=False
@@ -55,8 +55,8 @@ def use(*models, **environment):
     return [int(count) for count in result.stdout.split()], result.stderr
 
 
-KINDS = [
-    [("2", 1, False), QUICK, ("Exponential()", 1, True)],
+MODEL_GROUPS = [
+    [("2", 1, False), QUICK_MODEL, ("Exponential()", 1, True)],
     [
         ("GaussianMixture(2, ConjugatePrior(weight=0.1), 1.0, 'diagonal')", 3, False),
         ("LogisticRegression()", 2, False),
@@ -65,14 +65,16 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("models", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.long)], ids=["usual", "rare"])
+@pytest.mark.parametrize(
+    "models", [MODEL_GROUPS[0], pytest.param(MODEL_GROUPS[1], marks=pytest.mark.long)], ids=["common", "rare"]
+)
 def test_a_second_process_does_not_compile_again(models, tmp_path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    compilations, messages = use(*models, **cache)
+    compilations, messages = run_learners(*models, **cache)
     assert len(compilations) == len(models)
     assert all(compilations)
     assert messages.count("compiling") == len(models)
-    assert use(*models, **cache) == ([0] * len(models), "")
+    assert run_learners(*models, **cache) == ([0] * len(models), "")
 
 
 def test_kernels_are_optimized_only_as_parts_of_an_entry_point(monkeypatch, tmp_path):
@@ -91,7 +93,7 @@ def test_kernels_are_optimized_only_as_parts_of_an_entry_point(monkeypatch, tmp_
 
     with event.install_recorder("numba:run_pass") as recorder:
         assert jit_entry_point(entry)(3.0) == 4.0
-    names = [happened.data["name"] for _, happened in recorder.buffer if happened.is_start]
+    names = [pass_event.data["name"] for _, pass_event in recorder.buffer if pass_event.is_start]
     finished = [name for name in names if name.startswith("native_lowering")]
     assert len(finished) == 1
     assert "entry" in finished[0]
@@ -108,7 +110,7 @@ def test_no_two_kernels_share_a_file_of_the_cache():
     assert len(files) == len(algorithms) == 12
 
 
-FACTORY = """
+FACTORY_SOURCE = """
 import math
 from limpet._jit.compile import jit_entry_point, kernel
 
@@ -131,13 +133,13 @@ def factory(width, power=3.0):
 """
 
 
-def test_kernels_are_found_again_once_python_has_compiled_their_file(tmp_path):
-    """The first process on new sources makes code of their text, the next ones read it from a file of bytecode."""
+def test_cached_kernels_are_reused_from_bytecode(tmp_path):
+    """The first process compiles code from the source, later ones read it from a bytecode file."""
     source = tmp_path / "factory.py"
-    source.write_text(FACTORY)
-    of_the_text = compile(FACTORY, str(source), "exec")
+    source.write_text(FACTORY_SOURCE)
+    text_code = compile(FACTORY_SOURCE, str(source), "exec")
     entry_points = []
-    for code in (of_the_text, marshal.loads(marshal.dumps(of_the_text))):
+    for code in (text_code, marshal.loads(marshal.dumps(text_code))):
         namespace = {"__name__": "factory", "__file__": str(source)}
         exec(code, namespace)
         entry_points.append(namespace["factory"](2))
@@ -147,7 +149,7 @@ def test_kernels_are_found_again_once_python_has_compiled_their_file(tmp_path):
     assert enclosed[0] == enclosed[1]  # also part of Numba's key
 
 
-def copied(tmp_path):
+def copy_package(tmp_path):
     """Copy the package to a folder where nothing can be cached next to the sources."""
     package = tmp_path / "site" / "limpet"
     shutil.copytree(Path(limpet.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -158,19 +160,19 @@ def copied(tmp_path):
     return {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def test_a_package_folder_that_cannot_be_written_and_an_edited_model(tmp_path):
-    """Numba looks only at the file of the entry point; a change in any other file must count as well."""
-    environment = {**copied(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
-    compilations, _ = use(QUICK, **environment)
+def test_read_only_package_folder_and_an_edited_model(tmp_path):
+    """Numba checks only the file of the entry point; a change in any other file must count as well."""
+    environment = {**copy_package(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    compilations, _ = run_learners(QUICK_MODEL, **environment)
     assert compilations[0] > 0
-    assert use(QUICK, **environment) == ([0], "")
+    assert run_learners(QUICK_MODEL, **environment) == ([0], "")
     source = tmp_path / "site" / "limpet" / "models" / "regression.py"
     source.write_text(source.read_text() + "\n# edited\n")
-    compilations, _ = use(QUICK, **environment)
+    compilations, _ = run_learners(QUICK_MODEL, **environment)
     assert compilations[0] > 0
     (tmp_path / "blocked").write_text("")
     nowhere = {**environment, "XDG_CACHE_HOME": str(tmp_path / "blocked"), "HOME": str(tmp_path / "blocked")}
-    compilations, _ = use(QUICK, **nowhere)
+    compilations, _ = run_learners(QUICK_MODEL, **nowhere)
     assert compilations[0] > 0
 
 

@@ -1,4 +1,4 @@
-"""Lanes give the bits that single numbers give."""
+"""Results of lanes equal those of scalars bit for bit."""
 
 from __future__ import annotations
 
@@ -49,74 +49,77 @@ def apply_to_lanes(x, y, out):  # type: ignore[no-untyped-def]
     results[0], results[1], results[2], results[3], results[4], results[5] = a, b, c, d, e, f
 
 
-def test_functions_to_the_bit() -> None:
+def test_lane_functions_equal_scalar_functions_bit_for_bit() -> None:
     rng = np.random.default_rng(0)
     for trial in range(300):
         x, y = rng.normal(0.0, 10.0 ** rng.integers(-3, 3), (2, LANES))
         if trial < 40:
             x[rng.integers(0, LANES, 3)], y[rng.integers(0, LANES, 2)] = rng.choice(SPECIAL, 3), rng.choice(SPECIAL, 2)
-        scalars, all_at_once = np.empty((6, LANES)), np.empty((6, LANES))
+        scalars, lanes = np.empty((6, LANES)), np.empty((6, LANES))
         apply_to_scalars(x, y, scalars)
-        apply_to_lanes(x, y, all_at_once)
-        np.testing.assert_array_equal(scalars, all_at_once)
+        apply_to_lanes(x, y, lanes)
+        np.testing.assert_array_equal(scalars, lanes)
 
 
 @njit
-def questions(x):  # type: ignore[no-untyped-def]
+def check_lanes(x):  # type: ignore[no-untyped-def]
     lanes = lane_view(x, 0)[0]
     return any_lane(lanes > 0.0), all_lanes(lanes > 0.0), any_lane(x[0] > 0.0), all_lanes(x[0] > 0.0)
 
 
-def test_questions_to_all_lanes() -> None:
+def test_any_lane_and_all_lanes() -> None:
     x = np.full(LANES, -1.0)
-    assert questions(x) == (False, False, False, False)
+    assert check_lanes(x) == (False, False, False, False)
     x[0] = 1.0
-    assert questions(x) == (True, False, True, True)
+    assert check_lanes(x) == (True, False, True, True)
     x[:] = 2.0
-    assert questions(x) == (True, True, True, True)
+    assert check_lanes(x) == (True, True, True, True)
 
 
 @njit
-def turned(states, streams, block, back):  # type: ignore[no-untyped-def]
+def transpose_and_back(states, streams, block, restored):  # type: ignore[no-untyped-def]
     n = states.shape[1]
     rows_to_columns(states, streams, 1, block, 3, n, 0, n)
-    columns_to_rows(back, streams, 1, block, 3, n, 0, n)
+    columns_to_rows(restored, streams, 1, block, 3, n, 0, n)
 
 
 @pytest.mark.parametrize("size", [TILE_SIZE, 3 * TILE_SIZE])
-def test_rows_become_columns_and_rows_again(size: int) -> None:
+def test_rows_are_transposed_and_restored(size: int) -> None:
     states = np.arange(40.0 * size).reshape(40, size)
     streams = np.random.default_rng(1).permutation(40)[: LANES + 1]
-    block, back = np.full(3 + size * LANES, np.nan), np.zeros_like(states)
-    turned(states, streams, block, back)
+    block, restored = np.full(3 + size * LANES, np.nan), np.zeros_like(states)
+    transpose_and_back(states, streams, block, restored)
     np.testing.assert_array_equal(block[3:].reshape(size, LANES), states[streams[1:]].T)
-    np.testing.assert_array_equal(back[streams[1:]], states[streams[1:]])
-    assert np.count_nonzero(back.any(axis=1)) <= LANES
+    np.testing.assert_array_equal(restored[streams[1:]], states[streams[1:]])
+    assert np.count_nonzero(restored.any(axis=1)) <= LANES
 
 
-def test_streams_beside_each_other_do_not_touch() -> None:
-    """One stream alone among others that do wild things, in lanes and sequentially, of unequal lengths."""
+def test_streams_in_lanes_are_independent() -> None:
+    """Streams of unequal lengths and scales, in lanes and sequentially."""
     rng = np.random.default_rng(2)
     model = GaussianMixture(2)
-    functions, hyper = model.kernels(1), model.hyperparameters(1)
-    many = make_batched_kernels(functions, "whitened", Constant.rule)
-    assert many.run_lanes is not None
+    kernels, hyper = model.kernels(1), model.hyperparameters(1)
+    batched = make_batched_kernels(kernels, "whitened", Constant.rule)
+    assert batched.run_lanes is not None
     settings = np.zeros(HYPERPARAMETERS + len(hyper))
     settings[:2], settings[STEP_PARAMETERS] = (9.0, 20.0), 0.05
     n = 2 * LANES + 11
-    states = np.zeros((n, padded_row_size(HEADER_SIZE + functions.layout.size)))
+    states = np.zeros((n, padded_row_size(HEADER_SIZE + kernels.layout.size)))
     for state in states:
-        functions.init(
-            rng.normal(rng.choice([-3.0, 3.0], (10, 1)), 1.0), state[HEADER_SIZE:][: functions.layout.size], hyper, 0
+        kernels.init(
+            rng.normal(rng.choice([-3.0, 3.0], (10, 1)), 1.0), state[HEADER_SIZE:][: kernels.layout.size], hyper, 0
         )
     states[:, N_SEEN], states[:, N_BUFFERED] = 10.0, -1.0
     counts = np.sort(rng.integers(1, 60, n))[::-1].copy()
     begins, streams = np.concatenate([[0], np.cumsum(counts)[:-1]]), rng.permutation(n)
     order = rng.permutation(counts.sum())
     points = rng.normal(0.0, 10.0 ** rng.integers(-3, 6, (len(order), 1)))
-    lane_workspace = (np.empty(many.block_size), np.empty(LANES, np.int64), False)
+    lane_workspace = (np.empty(batched.block_size), np.empty(LANES, np.int64), False)
     outputs = []
-    for run, workspace in ((many.run_lanes, lane_workspace), (many.run_sequential, (np.empty(many.work_size),))):
+    for run, workspace in (
+        (batched.run_lanes, lane_workspace),
+        (batched.run_sequential, (np.empty(batched.work_size),)),
+    ):
         final_states, scores, outcomes = states.copy(), np.empty(len(order)), np.empty(len(order), np.int8)
         run(final_states, streams, begins, counts, order, points, settings, *workspace, scores, outcomes)
         outputs.append((final_states, scores, outcomes))

@@ -1,4 +1,4 @@
-"""Streams as they come: rounded, mostly one value, with dead sensors, gaps, seasons, many components."""
+"""Streams of practice: rounded, mostly one value, with dead sensors, missing values, seasons, many components."""
 
 import math
 
@@ -21,8 +21,8 @@ DISCRETE = {
 
 
 @pytest.mark.parametrize("name", DISCRETE)
-def test_discrete_values_raise_a_handful_of_anomalies_at_most(name):
-    """The first few times that a value comes which never came before; then the level knows it."""
+def test_discrete_values_raise_few_anomalies(name):
+    """Only the first occurrences of a new value are anomalies."""
     for seed in range(6):
         trace = lp.Detector().process(DISCRETE[name](np.random.default_rng(seed)))
         assert trace.anomaly.sum() <= 6, seed
@@ -31,14 +31,14 @@ def test_discrete_values_raise_a_handful_of_anomalies_at_most(name):
 
 
 @pytest.mark.parametrize("level", [0.0, 3.0, 1000.0])
-def test_a_blip_of_a_constant_is_an_anomaly(level):
+def test_single_deviation_of_a_constant_stream_is_an_anomaly(level):
     y = np.full(2000, level)
     y[1500] += 0.005 * (level or 1000.0)
     trace = lp.Detector().process(y)
     assert np.flatnonzero(trace.anomaly).tolist() == [1500]
 
 
-def test_a_dead_sensor_does_not_locked_outen_the_other():
+def test_dead_sensor_does_not_affect_the_other():
     y = np.random.default_rng(0).normal(size=(3000, 3))
     y[1000:, 1] = np.nan
     y[1500:, 0] += 20.0
@@ -50,7 +50,7 @@ def test_a_dead_sensor_does_not_locked_outen_the_other():
 
 
 @pytest.mark.long
-def test_many_components_are_rescued_too():
+def test_mixture_of_six_components_is_reinitialized():
     rng = np.random.default_rng(1)
     y = rng.normal(size=3000) + 10.0 * rng.integers(6, size=3000)
     y[1500:] += 500.0
@@ -60,13 +60,13 @@ def test_many_components_are_rescued_too():
     assert not trace.rejected[2000:].mean() > 0.2  # one of six may be lost in seventy points
 
 
-def seasonal(n, period, amplitude, seed=0):
+def make_seasonal_stream(n, period, amplitude, seed=0):
     return np.random.default_rng(seed).normal(size=n) + amplitude * np.sin(2.0 * np.pi / period * np.arange(n))
 
 
-def test_a_season_stays_in_step_through_a_start_with_gaps():
+def test_season_stays_aligned_after_missing_rows_in_the_initialization():
     period, amplitude = 24, 8.0
-    y = seasonal(60 * period, period, amplitude)
+    y = make_seasonal_stream(60 * period, period, amplitude)
     y[[3, 4, 9, 20, 21, 30, 31, 40]] = np.nan
     learner = lp.Detector(season=period)
     with pytest.warns(LimpetWarning, match="8 of 1440 rows"):
@@ -79,23 +79,23 @@ def test_a_season_stays_in_step_through_a_start_with_gaps():
 
 
 @pytest.mark.parametrize("shape", ["sine", "square"])
-def test_with_its_season_given_a_stream_is_judged_without_it(shape):
+def test_anomalies_are_detected_after_removal_of_the_season(shape):
     period, days = 24, 120
     wave = np.sin(2.0 * np.pi / period * (np.arange(days * period) + 0.5))
     if shape == "square":
         wave = np.sign(wave)
-    result = 0
+    n_detected = 0
     for seed in range(5):
         y = np.random.default_rng(seed).normal(size=days * period) + 20.0 * wave
         spike = 60 * period + period // 4
-        y[spike] -= 15.0  # which still lies well within the season's range
+        y[spike] -= 15.0  # still within the range of the season
         trace = lp.Detector(season=period).process(y)
-        result += trace.anomaly[spike] and trace.rejected[spike]
+        n_detected += trace.anomaly[spike] and trace.rejected[spike]
         assert not trace.rejected.mean() > 0.01
-    assert result == 5
+    assert n_detected == 5
 
 
-def test_an_onset_is_a_row_also_where_rows_are_missing():
+def test_onset_counts_missing_rows():
     y = np.random.default_rng(2).normal(size=6000)
     y[4500:] += 2.0
     y[np.arange(6000) % 3 > 0] = np.nan
@@ -129,23 +129,23 @@ def test_a_step_of_a_trace_has_its_alarms():
     assert len(trace.step(200).alarms) == 1
 
 
-def test_a_high_rate_leaves_the_second_lock_sound():
+def test_threshold_inflation_stays_bounded_at_a_high_rate():
     learner = lp.Detector(far=0.05)
     learner.process(np.random.default_rng(5).normal(size=20_000))
     assert np.abs(learner.state).max() < 1e6
 
 
-@pytest.mark.parametrize("at", [40, 99, 100, 200])
-def test_what_was_chosen_is_kept_and_reported(at):
+@pytest.mark.parametrize("row", [40, 99, 100, 200])
+def test_selected_number_of_components_is_restored_and_reported(row):
     rng = np.random.default_rng(6)
     y = rng.normal(size=300) + 8.0 * rng.integers(2, size=300)
     whole, loop, first = (lp.Detector(n_components="auto") for _ in range(3))
     whole.process(y)
     for x in y:
         loop.update(x)
-    first.process(y[:at])
+    first.process(y[:row])
     again = lp.from_bytes(first.to_bytes())
-    again.process(y[at:])
+    again.process(y[row:])
     assert "2 components" in whole.summary()
     for other in (loop, again):
         assert other.summary() == whole.summary()
@@ -161,7 +161,7 @@ def test_the_summary_reports_the_excess_alarms_of_an_unstable_stream():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "name"),
     [
         ({"beta": -1.0}, "beta"),
         ({"beta": 0.0}, "beta"),
@@ -175,6 +175,6 @@ def test_the_summary_reports_the_excess_alarms_of_an_unstable_stream():
         ({"memory": "compact", "season": 7}, "memory"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, words):
-    with pytest.raises(InvalidInputError, match=f"^{words}:"):
+def test_invalid_parameters_raise(settings, name):
+    with pytest.raises(InvalidInputError, match=f"^{name}:"):
         lp.Detector(**settings)

@@ -1,4 +1,4 @@
-"""Settings of the learners: what is accepted, what follows from it, what is refused."""
+"""Parameters of the learners: valid ones, their effects, and errors."""
 
 import copy
 import math
@@ -20,7 +20,7 @@ from limpet.models import ConjugatePrior, GaussianMixture, LinearRegression, Poi
 Y = np.random.default_rng(0).normal(size=300)
 
 
-def test_the_paper_s_settings_give_the_paper_s_step():
+def test_parameters_of_the_paper_give_its_step_size():
     learner = lp.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
     assert round(learner.step_size.rho, 5) == 0.01163
     assert lp.SRA(half_life=69).step_size == Constant.from_half_life(69)
@@ -55,7 +55,7 @@ def test_the_paper_s_settings_give_the_paper_s_step():
     ],
     ids=str,
 )
-def test_settings_that_make_no_sense_are_refused(settings):
+def test_invalid_parameters_raise(settings):
     name = next(iter(settings), "gamma")
     if not {"gamma", "rho", "beta", "norm"} & set(settings) and settings:
         settings = {"rho": 0.1, **settings}
@@ -84,7 +84,7 @@ def test_without_threshold_and_step_the_error_names_the_detector():
         lambda: lp.SDEM(2, alpha=-1.0),
     ],
 )
-def test_other_settings_that_make_no_sense_are_refused(make):
+def test_invalid_parameters_of_models_and_other_learners_raise(make):
     with pytest.raises(InvalidInputError):
         make()
 
@@ -94,13 +94,13 @@ def test_without_a_threshold_sra_is_sem():
     np.testing.assert_array_equal(sra.process(Y).score, sem.process(Y).score)
 
 
-def test_iem_is_sdem_with_one_over_t():
+def test_iem_is_sdem_with_inverse_time_steps():
     iem = lp.IEM(2)
     sdem = lp.StochasticApproximation(GaussianMixture(2, smoothing=1.0), InverseTime())
     np.testing.assert_array_equal(iem.process(Y).score, sdem.process(Y).score)
 
 
-def test_every_point_weighs_the_same_in_iem():
+def test_iem_weights_all_points_equally():
     learner = lp.IEM(1, n_init=20)
     learner.process(Y)
     np.testing.assert_allclose(learner.means.item(), Y.mean(), atol=0.05)
@@ -114,7 +114,7 @@ def test_the_threshold_waits_for_the_warm_up():
     assert lp.SRA(rho=0.01, warmup=0).process(y).rejected[[20, 49, 50, 200]].all()
 
 
-def test_the_seed_is_all_the_chance_there_is():
+def test_results_depend_on_the_seed_only():
     y = lp.datasets.make_abrupt(n=500).y
     first, same, other = (lp.SRA(3, rho=0.01, seed=seed).process(y).score for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
@@ -125,7 +125,7 @@ def test_a_penalty_keeps_a_component_alive():
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(0.0, 1.0, 500) + 50.0 * (np.arange(500) % 2), rng.normal(0.0, 1.0, 5000)])
     learner = lp.SEM(2, rho=0.05, penalty=ConjugatePrior(weight=0.05, mean=0.05, covariance=0.05))
-    learner.process(y)  # without a word of a lost component, which is what the same without a penalty gives
+    learner.process(y)  # no warning of a lost component, unlike the same without a penalty
     with pytest.warns(LimpetWarning, match="has lost its points"):
         lp.SEM(2, rho=0.05).process(y)
 
@@ -146,7 +146,7 @@ def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
 
 
 def test_patience_follows_a_change_beyond_the_threshold():
-    """Twenty points dropped in a row lift the threshold for fifty; then the learner continues as ever."""
+    """Twenty consecutive rejections suspend the threshold for fifty points."""
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(20.0, 1.0, 1500)])
     y[2400] = 100.0
@@ -161,28 +161,28 @@ def test_patience_follows_a_change_beyond_the_threshold():
     assert trace.rejected[2400]
 
 
-def test_a_burst_shorter_than_the_patience_changes_nothing():
+def test_burst_shorter_than_the_patience_is_rejected():
     y = np.random.default_rng(1).normal(size=2000)
     y[1000:1019] = 20.0
-    usual, patient = lp.SRA(rho=0.01), lp.SRA(rho=0.01, patience=20)
-    trace = usual.process(y)
+    impatient, patient = lp.SRA(rho=0.01), lp.SRA(rho=0.01, patience=20)
+    trace = impatient.process(y)
     assert trace.rejected[1000:1019].all()
     np.testing.assert_array_equal(patient.process(y).score, trace.score)
-    np.testing.assert_array_equal(patient.means, usual.means)
+    np.testing.assert_array_equal(patient.means, impatient.means)
     y[1019:1040] = 20.0
     more = lp.SRA(rho=0.01, patience=20)
-    assert not more.process(y).rejected[1020:1040].any()  # the price: what comes after the twentieth is learned
-    assert more.covariances.item() != usual.covariances.item()
+    assert not more.process(y).rejected[1020:1040].any()  # points after the twentieth are accepted
+    assert more.covariances.item() != impatient.covariances.item()
 
 
-def test_patience_needs_a_threshold_and_a_warm_up():
+def test_patience_requires_a_warm_up():
     with pytest.raises(InvalidInputError, match=r"^warmup:"):
         lp.SRA(rho=0.01, warmup=0, patience=20)
     with pytest.raises(InvalidInputError, match="patience"):
         lp.SRA(rho=0.01, patience=-1)
 
 
-def test_steps_and_traces_show_themselves():
+def test_representation_of_steps_and_traces():
     learner = lp.SRA(rho=0.01)
     trace = learner.process(Y)
     assert repr(trace).startswith("Trace(")
@@ -196,31 +196,31 @@ def test_steps_and_traces_show_themselves():
     assert lp.Detector().update(1.0).score != lp.Detector().update(1.0).score  # NaN before the start
 
 
-def test_settings_are_given_once():
+def test_parameters_are_read_only_after_construction():
     learner = lp.Detector()
-    for made, names in ((learner, ("n_components", "far", "seed")), (lp.SRA(rho=0.1), ("gamma", "rho", "norm"))):
+    for fitted, names in ((learner, ("n_components", "far", "seed")), (lp.SRA(rho=0.1), ("gamma", "rho", "norm"))):
         for name in names:
             with pytest.raises(InvalidInputError, match=f"^{name}:"):
-                setattr(made, name, 0.5)
+                setattr(fitted, name, 0.5)
     learner.on_invalid = "raise"
     assert learner.gamma_ is None
     learner.process(Y)
     assert round(learner.gamma_, 2) == 3.89
 
 
-class Small(lp.SRA):
-    """A learner of a user's own, with settings custom."""
+class CustomSRA(lp.SRA):
+    """A subclass of a user, with another parameter."""
 
     def __init__(self, points=100):
         self.points = points
         super().__init__(2, rho=1.0 / points)
 
 
-def test_a_subclass_is_kept_and_restored():
-    learner = Small(50)
+def test_subclass_is_serialized():
+    learner = CustomSRA(50)
     learner.process(Y)
     again = lp.from_bytes(learner.to_bytes())
-    assert type(again) is Small
+    assert type(again) is CustomSRA
     assert again.points == 50
     np.testing.assert_array_equal(again.process(Y).score, learner.process(Y).score)
     assert learner.clone().points == 50
@@ -234,17 +234,17 @@ def test_a_subclass_cannot_replace_a_class_of_limpet():
     assert type(lp.from_bytes(Detector().to_bytes())) is Detector
 
 
-def test_steps_can_be_sent_elsewhere():
+def test_steps_can_be_pickled():
     learner = lp.Detector()
     learner.process(Y)
     for step in (learner.update(0.1), learner.update(100.0), learner.update(math.nan)):
-        again = pickle.loads(pickle.dumps(step))
-        assert again == step
+        restored = pickle.loads(pickle.dumps(step))
+        assert restored == step
         assert copy.copy(step).invalid == step.invalid
     assert learner.update(math.nan).invalid
 
 
-def test_a_trace_goes_into_a_dataframe():
+def test_trace_converts_to_a_dataframe():
     trace = lp.Detector().process(Y)
     frame = pd.DataFrame(trace.to_dict())
     assert tuple(frame.columns) == AUTO_RESULT_FIELDS
@@ -252,7 +252,7 @@ def test_a_trace_goes_into_a_dataframe():
     assert len(frame) == len(Y)
 
 
-def test_masks_are_seen_by_update_too():
+def test_update_respects_masks():
     rows = np.random.default_rng(0).normal(size=(100, 2))
     point = np.ma.MaskedArray([1e3, 1.0], [True, False])
     a, b = lp.SRA(rho=0.01), lp.SRA(rho=0.01)
@@ -263,7 +263,7 @@ def test_masks_are_seen_by_update_too():
     np.testing.assert_array_equal(a.state, b.state)
 
 
-def test_a_read_only_array_is_as_good_as_any():
+def test_read_only_array_compiles_no_second_version():
     rows = np.random.default_rng(0).normal(size=(100, 2))
     learner = lp.SRA(rho=0.01)
     learner.process(rows)
@@ -273,27 +273,27 @@ def test_a_read_only_array_is_as_good_as_any():
 
 
 @kernel
-def lost(theta, y, hyper, work, missing):
-    """A density with a hole in it: NaN between 1 and 2."""
+def evaluate_with_nan(theta, y, hyper, work, missing):
+    """Score with NaN for values between 1 and 2."""
     work[0] = theta[0] - y[0]
     return math.nan if 1.0 < y[0] < 2.0 else y[0]
 
 
 @dataclass(frozen=True)
-class Holed(Exponential):
+class NanBetweenOneAndTwo(Exponential):
     def kernels(self, width):
-        return replace(super().kernels(width), evaluate=lost)
+        return replace(super().kernels(width), evaluate=evaluate_with_nan)
 
 
-def test_a_model_that_gives_no_score_is_still_counted_once():
-    learner = lp.StochasticApproximation(Holed())
+def test_point_with_nan_score_is_counted_once():
+    learner = lp.StochasticApproximation(NanBetweenOneAndTwo())
     for x in np.linspace(0.5, 2.5, 200).tolist():
         learner.update(x)
     assert learner.n_seen == 200
     assert learner.n_invalid == 0
 
 
-def test_gamma_must_have_a_square():
+def test_gamma_with_an_overflowing_square_raises():
     with pytest.raises(InvalidInputError, match=r"^gamma:"):
         lp.SRA(gamma=1e200)
 
@@ -318,8 +318,8 @@ def test_an_estimate_of_a_custom_model_is_read_by_name():
     with pytest.raises(InvalidInputError, match="name: must be 'means' or 'rate', got 'rates'"):
         learner.estimate("rates")
     assert not hasattr(learner, "coef")
-    testing.check_learner(lambda: lp.SRA(model=ExponentialWithRate(), gamma=20.0), exponential_points)
+    testing.check_learner(lambda: lp.SRA(model=ExponentialWithRate(), gamma=20.0), make_exponential_points)
 
 
-def exponential_points(rng, n):
+def make_exponential_points(rng, n):
     return (rng.exponential(2.0, size=n),)

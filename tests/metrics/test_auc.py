@@ -11,14 +11,14 @@ from limpet.metrics.auc import number_runs
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40))
-def test_it_counts_the_pairs_in_order(rows):
+def test_auc_is_the_share_of_ordered_pairs(rows):
     scores, labels = np.array([r[0] for r in rows], float), np.array([r[1] for r in rows])
     pairs = [(p > n) + 0.5 * (p == n) for p in scores[labels] for n in scores[~labels]]
     expected = np.mean(pairs) if pairs else np.nan
     assert roc_auc(scores, labels) == pytest.approx(expected, nan_ok=True)
 
 
-def test_it_agrees_with_scikit_learn():
+def test_auc_equals_that_of_sklearn():
     sklearn = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(1)
     labels = rng.random(1000) < 0.05
@@ -31,14 +31,14 @@ def test_nan_is_the_lowest_score():
     assert roc_auc([np.nan, 1.0, 2.0], [0, 0, 1]) == 1.0
 
 
-def test_bad_labels():
+def test_invalid_labels_raise():
     with pytest.raises(InvalidInputError, match="labels"):
         roc_auc([1.0, 2.0], [0, 2])
     with pytest.raises(InvalidInputError, match="labels"):
         roc_auc([1.0, 2.0], [0])
 
 
-def test_the_interval_covers_the_truth_at_about_its_level():
+def test_interval_covers_the_true_auc_at_about_its_level():
     """Normal scores one deviation apart have the AUC Φ(1/√2) = 0.7602."""
     rng = np.random.default_rng(2)
     labels = np.arange(260) >= 220
@@ -49,7 +49,7 @@ def test_the_interval_covers_the_truth_at_about_its_level():
     assert 86 <= inside <= 100
 
 
-def test_the_interval_narrows_with_more_anomalies_and_is_the_same_again():
+def test_interval_narrows_with_more_anomalies_and_is_reproducible():
     rng = np.random.default_rng(3)
     widths = []
     for n_positive in (16, 400):
@@ -62,7 +62,7 @@ def test_the_interval_narrows_with_more_anomalies_and_is_the_same_again():
     assert widths[1] < 0.4 * widths[0]
 
 
-def test_restarts_are_averaged():
+def test_interval_averages_restarts():
     rng = np.random.default_rng(4)
     labels = np.arange(300) < 20
     scores = rng.normal(labels.astype(float), size=(5, 300))
@@ -71,9 +71,9 @@ def test_restarts_are_averaged():
     assert np.isnan(roc_auc_interval(scores, np.zeros(300, int))).all()
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_the_interval_is_that_of_a_plain_bootstrap(together):
-    """Three restarts with ties and a NaN; five events of one to nine rows, drawn whole or row by row."""
+@pytest.mark.parametrize("by_event", [False, True])
+def test_interval_equals_that_of_a_simple_bootstrap(by_event):
+    """Three restarts with ties and a NaN; five events of one to nine rows, resampled by event or by row."""
     rng = np.random.default_rng(5)
     events = [[0], [5, 6], list(range(10, 19)), [25, 26, 27], [39]]
     labels, heights = np.zeros(40, int), np.zeros(40)
@@ -85,13 +85,13 @@ def test_the_interval_is_that_of_a_plain_bootstrap(together):
         [[[roc_auc([p, n], [1, 0]) for n in restart[labels == 0]] for p in restart[labels == 1]] for restart in scores],
         axis=0,
     )
-    witnesses = np.split(np.arange(16), [1, 3, 12, 15]) if together else np.split(np.arange(16), 16)
+    clusters = np.split(np.arange(16), [1, 3, 12, 15]) if by_event else np.split(np.arange(16), 16)
     areas = []
     for _ in range(4000):
-        anomalies = np.concatenate([witnesses[i] for i in rng.integers(len(witnesses), size=len(witnesses))])
+        anomalies = np.concatenate([clusters[i] for i in rng.integers(len(clusters), size=len(clusters))])
         areas.append(above[anomalies][:, rng.integers(24, size=24)].mean())
     for level in (0.5, 0.95):
-        interval = roc_auc_interval(scores, labels, level=level, replicates=4000, by_event=together)
+        interval = roc_auc_interval(scores, labels, level=level, replicates=4000, by_event=by_event)
         assert interval == pytest.approx(np.percentile(areas, [50 - 50 * level, 50 + 50 * level]), abs=0.01)
 
 
@@ -111,12 +111,12 @@ def test_runs_number_adjacent_anomalies(labels, expected):
     assert number_runs(labels).tolist() == expected
 
 
-def test_one_event_or_all_events_of_one_row():
-    """One event is drawn whole every time: only the normal rows vary. Events of one row are rows."""
+def test_interval_for_one_event_and_for_events_of_one_row():
+    """One event is resampled whole, so only the normal rows vary; events of one row equal rows."""
     scores = np.random.default_rng(6).normal(size=40)
-    lonely = (np.arange(40) % 5 == 0).astype(int)
-    assert roc_auc_interval(scores, lonely, by_event=True) == roc_auc_interval(scores, lonely)
+    isolated = (np.arange(40) % 5 == 0).astype(int)
+    assert roc_auc_interval(scores, isolated, by_event=True) == roc_auc_interval(scores, isolated)
     joined = (np.arange(40) < 8).astype(int)
-    whole, single = (roc_auc_interval(scores, joined, by_event=together) for together in (True, False))
+    whole, single = (roc_auc_interval(scores, joined, by_event=by_event) for by_event in (True, False))
     assert whole.low < roc_auc(scores, joined) < whole.high
     assert whole.high - whole.low < single.high - single.low

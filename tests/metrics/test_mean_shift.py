@@ -1,4 +1,4 @@
-"""The locator of a change: against a slow transcription, a jump whose result is known, and bad input."""
+"""The largest shift of means: against a slow reference, for a known jump, and with invalid input."""
 
 import math
 
@@ -14,8 +14,8 @@ from limpet.learners import SRA
 from limpet.metrics import MeanShift, largest_mean_shift
 
 
-def slow_sizes(means, window):
-    """The size of the movement at every row that has both windows, one row at a time."""
+def compute_sizes(means, window):
+    """Return the size of the shift in each row that has both windows."""
     return {
         row: float(np.linalg.norm(means[row : row + window].mean(axis=0) - means[row - window : row].mean(axis=0)))
         for row in range(window, len(means) - window + 1)
@@ -31,15 +31,15 @@ def slow_sizes(means, window):
     st.integers(1, 4),
     st.integers(0, 3),
 )
-def test_it_is_the_largest_of_all_rows(means, window, n_before):
-    sizes = slow_sizes(means, window)
+def test_largest_mean_shift_is_the_maximum_over_all_rows(means, window, n_before):
+    sizes = compute_sizes(means, window)
     padded = np.concatenate([np.full((n_before, *means.shape[1:]), math.nan), means])
     row, size = largest_mean_shift(padded, window)
     assert size == pytest.approx(max(sizes.values()), abs=1e-9)
     assert sizes[row - n_before] == pytest.approx(size, abs=1e-9)
 
 
-def test_a_jump_is_named_by_its_first_row():
+def test_jump_is_at_its_first_row():
     means = np.zeros((100, 2, 1))
     means[40:, 0] = 3.0
     means[40:, 1] = -4.0
@@ -48,7 +48,7 @@ def test_a_jump_is_named_by_its_first_row():
 
 @pytest.mark.parametrize("rho", [0.05, 0.01])
 @pytest.mark.parametrize("memories", [1.0, 3.0, 6.0])
-def test_the_lag_of_a_constant_step_is_as_documented(rho, memories):
+def test_lag_of_a_constant_step_equals_the_documented_formula(rho, memories):
     change, window = 2000, round(memories / rho)
     steps = np.arange(4000) - change + 1
     means = np.where(steps > 0, 1.0 - np.exp(-rho * steps), 0.0).reshape(-1, 1, 1)
@@ -58,7 +58,7 @@ def test_the_lag_of_a_constant_step_is_as_documented(rho, memories):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_finds_the_change_of_the_papers_stream(seed):
+def test_change_of_the_stream_of_the_paper_is_located(seed):
     stream = make_abrupt(seed=seed)
     learner = SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
     row, size = largest_mean_shift(learner.process(stream.y, record="means").means)
@@ -66,18 +66,18 @@ def test_it_finds_the_change_of_the_papers_stream(seed):
     assert 0.5 < size < math.sqrt(0.5)  # both means go 0.5, and the averages see most of it
 
 
-def test_a_level_far_from_zero_costs_no_digits():
+def test_large_offset_loses_no_precision():
     means = np.zeros((1000, 1, 1))
     means[600:] = 2.0**-10
     assert largest_mean_shift(means + 2.0**40, window=100) == MeanShift(600, 2.0**-10)
 
 
-def test_nothing_moved():
+def test_constant_means_have_no_shift():
     assert largest_mean_shift(np.ones((10, 1, 1)), window=2) == MeanShift(2, 0.0)
 
 
 @pytest.mark.parametrize("window", [0, -3, 1.5, "a"])
-def test_a_window_is_a_number_of_rows(window):
+def test_invalid_window_raises(window):
     with pytest.raises(InvalidInputError, match="window"):
         largest_mean_shift(np.zeros((10, 1, 1)), window)
 
@@ -88,9 +88,9 @@ def test_a_window_is_a_number_of_rows(window):
         (np.zeros((10, 2)), r"shape \(T, K, d\)"),
         (np.full((10, 1, 1), math.nan), "got 0"),
         (np.zeros((7, 1, 1)), "at least 8 rows"),
-        ([[[0.0]]] * 5 + [[[math.nan]]] + [[[0.0]]] * 5, "not finite in row 5"),
+        ([[[0.0]]] * 5 + [[[math.nan]]] + [[[0.0]]] * 5, "must be finite .* row 5"),
     ],
 )
-def test_means_that_cannot_be_used(means, message):
+def test_invalid_means_raise(means, message):
     with pytest.raises(InvalidInputError, match=message):
         largest_mean_shift(means, window=4)

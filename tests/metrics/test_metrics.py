@@ -1,4 +1,4 @@
-"""The metrics against slow transcriptions of their definitions, small cases by hand, and invariances."""
+"""The metrics against reference implementations, small cases computed by hand, and invariances."""
 
 import itertools
 import math
@@ -17,11 +17,11 @@ nan, inf = math.nan, math.inf
 # --- benefit against false alarms -------------------------------------------------------------------------
 
 
-def slow_benefit(row, changes, tolerance):
+def reference_benefit(row, changes, tolerance):
     return max(1 - abs(row - c) / tolerance if abs(row - c) < tolerance else 0.0 for c in changes)
 
 
-def slow_auc(scores, changes, tolerance, start=0, stop=None):
+def reference_auc(scores, changes, tolerance, start=0, stop=None):
     """Loop over every threshold: one under all scores, one over all, one between any two."""
     rows = range(start, len(scores) if stop is None else stop)
     levels = sorted({scores[row] for row in rows if not math.isnan(scores[row])})
@@ -33,9 +33,9 @@ def slow_auc(scores, changes, tolerance, start=0, stop=None):
         gained, false_alarms = 0.0, 0
         for row in rows:
             if scores[row] > threshold:
-                worth = slow_benefit(row, changes, tolerance)
-                gained += worth
-                false_alarms += worth == 0
+                benefit = reference_benefit(row, changes, tolerance)
+                gained += benefit
+                false_alarms += benefit == 0
         curve.append((false_alarms, gained))
     most_false_alarms, most_gained = max(f for f, _ in curve), max(g for _, g in curve)
     if most_false_alarms == 0 or most_gained == 0:
@@ -46,14 +46,14 @@ def slow_auc(scores, changes, tolerance, start=0, stop=None):
     return area
 
 
-def pair_counting_auc(scores, changes, tolerance):
-    """The same area without a curve: the weighted share of (gainful, gainless) pairs in the right order."""
-    worth = [slow_benefit(row, changes, tolerance) for row in range(len(scores))]
+def auc_by_pairs(scores, changes, tolerance):
+    """The same area without a curve: the weighted share of ordered pairs of rows with and without benefit."""
+    benefits = [reference_benefit(row, changes, tolerance) for row in range(len(scores))]
     wins = weight = 0.0
     for i, j in itertools.product(range(len(scores)), repeat=2):
-        if worth[i] > 0 and worth[j] == 0:
-            wins += worth[i] * ((scores[i] > scores[j]) + (scores[i] == scores[j]) / 2)
-            weight += worth[i]
+        if benefits[i] > 0 and benefits[j] == 0:
+            wins += benefits[i] * ((scores[i] > scores[j]) + (scores[i] == scores[j]) / 2)
+            weight += benefits[i]
     return wins / weight if weight else nan
 
 
@@ -74,7 +74,7 @@ def test_auc_equals_the_loop_over_thresholds(case, data):
     scores, changes, tolerance = case
     start = data.draw(st.integers(0, len(scores) - 1))
     stop = data.draw(st.integers(start + 1, len(scores)))
-    expected = slow_auc(scores, changes, tolerance, start, stop)
+    expected = reference_auc(scores, changes, tolerance, start, stop)
     assert benefit_auc(scores, changes, tolerance, start, stop) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
@@ -82,7 +82,7 @@ def test_auc_equals_the_loop_over_thresholds(case, data):
 @given(st.lists(levels, min_size=2, max_size=30), st.integers(0, 29), st.sampled_from([1, 3]))
 def test_auc_is_the_share_of_pairs_in_the_right_order(scores, change, tolerance):
     # at tolerance 1 the benefit is 0 or 1 and this is the ordinary area under the ROC curve
-    expected = pair_counting_auc(scores, [change], tolerance)
+    expected = auc_by_pairs(scores, [change], tolerance)
     assert benefit_auc(scores, change, tolerance) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
@@ -106,7 +106,7 @@ def test_negated_scores_reverse_the_area(case):
     assert benefit_auc(-np.array(scores), changes, tolerance) == pytest.approx(1 - auc, abs=1e-12)
 
 
-def test_curve_by_hand():
+def test_benefit_roc_of_a_small_example():
     #        benefit:  0    .5   1   .5   0    0   (change at row 2, tolerance 2)
     curve = benefit_roc([5.0, 1.0, 9.0, 5.0, nan, 1.0], 2, 2)
     np.testing.assert_array_equal(curve.thresholds, [9, 5, 1, -inf])
@@ -120,9 +120,9 @@ def test_curve_by_hand():
 def test_each_point_of_the_curve_is_its_threshold_applied(case):
     scores, changes, tolerance = case
     curve = benefit_roc(scores, changes, tolerance)
-    worth = np.array([slow_benefit(row, changes, tolerance) for row in range(len(scores))])
+    benefits = np.array([reference_benefit(row, changes, tolerance) for row in range(len(scores))])
     assert (np.diff(curve.thresholds) < 0).all()
-    for rate, weight in ((curve.recall, worth), (curve.false_alarm_rate, (worth == 0).astype(float))):
+    for rate, weight in ((curve.recall, benefits), (curve.false_alarm_rate, (benefits == 0).astype(float))):
         raised = np.array([weight[np.array(scores) > threshold].sum() for threshold in curve.thresholds])
         if raised[-1] > 0:
             np.testing.assert_allclose(rate, raised / raised[-1], atol=1e-12)
@@ -131,7 +131,7 @@ def test_each_point_of_the_curve_is_its_threshold_applied(case):
             assert np.isnan(rate).all()
 
 
-def test_window_is_open_at_the_tolerance_and_two_sided():
+def test_benefit_window_is_two_sided_and_excludes_the_tolerance():
     for row, expected in ((6, 0.0), (7, 0.25), (10, 1.0), (13, 0.25), (14, 0.0)):
         scores = np.zeros(30)
         scores[row] = 1
@@ -148,28 +148,28 @@ def test_overlapping_windows_take_the_larger_benefit():
 
 
 @pytest.mark.parametrize("value", [0.0, -3.5, inf, -inf])
-def test_constant_score_gets_one_half(value):
+def test_constant_score_has_auc_one_half(value):
     assert benefit_auc(np.full(50, value), 20, 5) == 0.5
 
 
-def test_infinite_scores_are_the_extremes():
+def test_infinite_scores_rank_first_and_last():
     scores = np.array([1.0, -inf, 3.0, inf, 2.0, -inf, inf, 0.0])
     finite = np.array([1.0, -9.0, 3.0, 9.0, 2.0, -9.0, 9.0, 0.0])
-    assert benefit_auc(scores, 3, 2) == benefit_auc(finite, 3, 2) == pytest.approx(slow_auc(finite, [3], 2))
+    assert benefit_auc(scores, 3, 2) == benefit_auc(finite, 3, 2) == pytest.approx(reference_auc(finite, [3], 2))
     assert benefit_roc(scores, 3, 2).thresholds.tolist() == [inf, 3, 2, 1, 0, -inf, -inf]
 
 
-def test_nan_rows_never_alarm_and_leave_the_suprema():
+def test_nan_rows_raise_no_alarm_and_are_excluded_from_the_totals():
     scores = np.array([0.0, 4.0, 0.0, 0.0, 5.0, 1.0, 0.0, 2.0])
     silent = scores.copy()
     silent[[1, 5]] = nan
-    assert benefit_auc(silent, 4, 2) == pytest.approx(slow_auc(silent, [4], 2))
+    assert benefit_auc(silent, 4, 2) == pytest.approx(reference_auc(silent, [4], 2))
     assert benefit_auc(silent, 4, 2) > benefit_auc(scores, 4, 2)  # row 1 was a false alarm
     silenced_change = np.where(np.arange(8) == 4, nan, scores)
     assert math.isnan(benefit_auc(silenced_change, 4, 1))
 
 
-def test_no_curve_gives_nan_without_a_warning(recwarn):
+def test_undefined_auc_is_nan_without_a_warning(recwarn):
     assert math.isnan(benefit_auc([1.0, 2.0, 3.0], 1, 10))  # every row has a benefit
     assert math.isnan(benefit_auc([1.0, 2.0, 3.0], 50, 10))  # none has
     assert math.isnan(benefit_auc([nan, nan], 0, 1))
@@ -179,12 +179,12 @@ def test_no_curve_gives_nan_without_a_warning(recwarn):
 def test_start_and_stop_select_rows_and_keep_outside_changes():
     scores = np.random.default_rng(0).random(40)
     inside = benefit_auc(scores, [9, 30], 6, start=10, stop=25)
-    assert inside == pytest.approx(slow_auc(scores, [9, 30], 6, 10, 25))
+    assert inside == pytest.approx(reference_auc(scores, [9, 30], 6, 10, 25))
     assert inside == benefit_auc(scores[10:25], [-1, 20], 6)
-    assert inside != pytest.approx(slow_auc(scores, [30], 6, 10, 25))  # the change at row 9 is outside, and counts
+    assert inside != pytest.approx(reference_auc(scores, [30], 6, 10, 25))  # the change at row 9 is outside, and counts
 
 
-def test_a_perfect_causal_score_gets_three_quarters():
+def test_perfect_causal_score_has_auc_three_quarters():
     scores = np.zeros(20_000)
     scores[10_000:10_100] = 1.0
     # Σ benefit is 100, of which 50.5 from the change on; the rest is on the diagonal
@@ -194,24 +194,24 @@ def test_a_perfect_causal_score_gets_three_quarters():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scores": [[1.0], [2.0]]}, r"scores: expected shape \(T,\) with T >= 1, got \(2, 1\)"),
-        ({"scores": []}, "scores: expected shape"),
-        ({"scores": ["high"]}, "scores: expected an array of numbers, got list"),
-        ({"change_points": []}, r"change_points: expected .* got \[\]"),
-        ({"change_points": 1.5}, "change_points: expected .* got 1.5"),
-        ({"change_points": {"a": [1]}}, "change_points: expected"),
-        ({"change_points": [[1], [2, 3]]}, "change_points: expected"),
-        ({"tolerance": 0}, "tolerance: expected .* got 0"),
-        ({"tolerance": nan}, "tolerance: expected"),
-        ({"tolerance": inf}, "tolerance: expected"),
-        ({"tolerance": "wide"}, "tolerance: expected .* got 'wide'"),
-        ({"start": -1}, "start, stop: expected 0 <= start < stop <= 5, got -1, None"),
-        ({"start": 3, "stop": 3}, "start, stop: expected"),
-        ({"stop": 6}, "start, stop: expected"),
-        ({"start": 0.5}, "start, stop: expected integers"),
+        ({"scores": [[1.0], [2.0]]}, r"scores: must have shape \(T,\) with T >= 1, got \(2, 1\)"),
+        ({"scores": []}, "scores: must have shape"),
+        ({"scores": ["high"]}, "scores: must be an array of numbers, got list"),
+        ({"change_points": []}, r"change_points: must be .* got \[\]"),
+        ({"change_points": 1.5}, "change_points: must be .* got 1.5"),
+        ({"change_points": {"a": [1]}}, "change_points: must be"),
+        ({"change_points": [[1], [2, 3]]}, "change_points: must be"),
+        ({"tolerance": 0}, "tolerance: must be .* got 0"),
+        ({"tolerance": nan}, "tolerance: must be"),
+        ({"tolerance": inf}, "tolerance: must be"),
+        ({"tolerance": "wide"}, "tolerance: must be .* got 'wide'"),
+        ({"start": -1}, "start, stop: must be 0 <= start < stop <= 5, got -1, None"),
+        ({"start": 3, "stop": 3}, "start, stop: must be"),
+        ({"stop": 6}, "start, stop: must be"),
+        ({"start": 0.5}, "start, stop: must be integers"),
     ],
 )
-def test_bad_arguments_of_the_curve_are_named(arguments, message):
+def test_invalid_arguments_of_benefit_auc_raise(arguments, message):
     with pytest.raises(InvalidInputError, match=message):
         benefit_auc(**({"scores": np.arange(5.0), "change_points": 2, "tolerance": 1} | arguments))
 
@@ -219,7 +219,7 @@ def test_bad_arguments_of_the_curve_are_named(arguments, message):
 # --- matching of components -------------------------------------------------------------------------------
 
 
-def slow_match(means, true):
+def reference_match(means, true):
     orders = itertools.permutations(range(means.shape[1]))
     return min(((means[:, order] - true) ** 2).sum() for order in map(list, orders))
 
@@ -230,7 +230,7 @@ def test_matching_is_the_best_of_all_orders(n_components, dim, n_rows, seed):
     means, true = np.random.default_rng(seed).normal(size=(2, n_rows, n_components, dim))
     order = match_components(means, true)
     assert sorted(order) == list(range(n_components))
-    assert ((means[:, order] - true) ** 2).sum() == pytest.approx(slow_match(means, true), rel=1e-12)
+    assert ((means[:, order] - true) ** 2).sum() == pytest.approx(reference_match(means, true), rel=1e-12)
 
 
 def test_matching_twelve_components_finds_the_planted_order():
@@ -242,12 +242,12 @@ def test_matching_twelve_components_finds_the_planted_order():
     np.testing.assert_array_equal(match_components(means, true), planted)
 
 
-def test_greedy_matching_would_be_wrong_here():
+def test_matching_is_not_greedy():
     # nearest first pairs 0.9 with 1 and leaves 2.2 to 0: 4.85 in all, against 2.25 for keeping the order
     np.testing.assert_array_equal(match_components([[[0.9], [2.2]]], [[[0.0], [1.0]]]), [0, 1])
 
 
-def test_matching_passes_over_rows_that_are_not_finite():
+def test_matching_ignores_non_finite_rows():
     means = np.array([[[1.0], [0.0]], [[nan], [5.0]], [[inf], [5.0]]])
     true = np.tile([[0.0], [1.0]], (3, 1, 1))
     np.testing.assert_array_equal(match_components(means, true), [1, 0])
@@ -261,7 +261,7 @@ def test_matching_passes_over_rows_that_are_not_finite():
 # --- segment errors ---------------------------------------------------------------------------------------
 
 
-def slow_segment_mse(means, true, change_point, tau, tau_start):
+def reference_segment_mse(means, true, change_point, tau, tau_start):
     """Eq. def_mse_metrics with the paper's times from 1, and every order tried on the evaluation span."""
     n_rows, n_components, dim = true.shape
     t_star = change_point + 1
@@ -281,23 +281,23 @@ def slow_segment_mse(means, true, change_point, tau, tau_start):
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 3), st.integers(1, 2), st.integers(0, 2**32 - 1), st.data())
-def test_segment_mse_equals_the_transcription(n_components, dim, seed, data):
+def test_segment_mse_equals_the_reference(n_components, dim, seed, data):
     n_rows = 12
     times = data.draw(st.lists(st.integers(1, n_rows - 2), min_size=3, max_size=3, unique=True).map(sorted))
     tau_start, tau, change_point = times
     means, true = np.random.default_rng(seed).normal(size=(2, n_rows, n_components, dim))
-    expected = slow_segment_mse(means, true, change_point, tau, tau_start)
+    expected = reference_segment_mse(means, true, change_point, tau, tau_start)
     assert segment_mse(means, true, change_point, tau, tau_start) == pytest.approx(expected, rel=1e-12)
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.permutations(range(4)), st.integers(0, 2**32 - 1))
-def test_segment_mse_does_not_care_for_the_order_of_components(order, seed):
+def test_segment_mse_is_invariant_to_the_order_of_components(order, seed):
     means, true = np.random.default_rng(seed).normal(size=(2, 20, 4, 2))
     assert segment_mse(means[:, order], true, 12, 8, 3) == segment_mse(means, true, 12, 8, 3)
 
 
-def test_each_row_counts_in_the_spans_of_the_paper():
+def test_each_row_counts_in_the_segments_of_the_paper():
     # paper: S_eval t=500..999, S_bc t=1001..10000, S_ac t=10002..20000, S_tot t=1001..20000; row = t - 1
     true = np.tile([[1.0], [-1.0]], (20_000, 1, 1))
     expected = {
@@ -329,7 +329,7 @@ def test_components_are_matched_once():
     assert segment_mse(means, true, 6, tau=4, tau_start=2) == (0, 0, 8, 4)
 
 
-def test_nan_shows_in_its_span_and_only_there():
+def test_nan_affects_its_segments_only():
     true = np.tile([[1.0], [-1.0]], (12, 1, 1))
     for row, spans in ((0, []), (2, [0]), (5, [1, 3]), (7, [3]), (9, [2, 3])):
         means = true[:, ::-1].copy()
@@ -345,24 +345,24 @@ def test_nan_shows_in_its_span_and_only_there():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"means": np.zeros((20, 2))}, r"means: expected .* \(T, K, d\), got \(20, 2\)"),
-        ({"true_means": np.zeros((20, 2))}, r"true_means: expected .* \(T, K, d\), got \(20, 2\)"),
+        ({"means": np.zeros((20, 2))}, r"means: must be .* \(T, K, d\), got \(20, 2\)"),
+        ({"true_means": np.zeros((20, 2))}, r"true_means: must be .* \(T, K, d\), got \(20, 2\)"),
         ({"means": np.zeros((20, 3, 1))}, r"shape of true_means, \(20, 2, 1\), got \(20, 3, 1\)"),
-        ({"means": [["a"]]}, "means: expected an array of numbers"),
+        ({"means": [["a"]]}, "means: must be an array of numbers"),
         ({"change_point": 5}, "tau < change_point < 19 .* change_point=5"),
         ({"change_point": 19}, "change_point=19"),
-        ({"change_point": [10]}, "expected integers"),
+        ({"change_point": [10]}, "change_point, tau, tau_start: must be integers"),
         ({"tau_start": 0}, "tau_start=0"),
         ({"tau": 3}, "tau=3"),
-        ({"tau": 4.5}, "expected integers"),
+        ({"tau": 4.5}, "change_point, tau, tau_start: must be integers"),
     ],
 )
-def test_bad_arguments_of_the_errors_are_named(arguments, message):
-    good = {"means": np.zeros((20, 2, 1)), "true_means": np.zeros((20, 2, 1)), "change_point": 10}
+def test_invalid_arguments_of_segment_mse_raise(arguments, message):
+    valid = {"means": np.zeros((20, 2, 1)), "true_means": np.zeros((20, 2, 1)), "change_point": 10}
     with pytest.raises(InvalidInputError, match=message):
-        segment_mse(**(good | {"tau": 5, "tau_start": 3} | arguments))
+        segment_mse(**(valid | {"tau": 5, "tau_start": 3} | arguments))
 
 
-def test_too_many_components_are_refused():
+def test_too_many_components_raise():
     with pytest.raises(InvalidInputError, match="at most 16 components, got 17"):
         match_components(np.zeros((1, 17, 1)), np.zeros((1, 17, 1)))

@@ -1,4 +1,4 @@
-"""Starts: many streams at once give the bits of each alone, and the compiled pieces are what they are in numpy."""
+"""Initialization: a batch of streams equals single streams bit for bit, and the kernels equal numpy."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +10,7 @@ from limpet.auto import ar1, change_score
 from limpet.auto.initialization import INLIER_THRESHOLD_SD, compiled_init_moments, init_auto_batch
 from limpet.auto.step_kernel import make_auto_kernels
 from limpet.models import GaussianMixture, LinearRegression, PoissonMixture
-from limpet.models._seeding import equidistant_seeds
+from limpet.models._initialization import equidistant_seeds
 from limpet.models._standardization import (
     MAX_SCREENED_POINTS,
     MAX_SPREADS,
@@ -22,17 +22,17 @@ from limpet.models._standardization import (
     standardize_and_screen,
 )
 
-STREAMS = 9
+N_STREAMS = 9
 
 
-def first_points(rng, n, d, has_missing):
-    """Streams with outliers, rounded and constant ones among them; coordinates are missing in every other one."""
-    points = rng.normal(size=(STREAMS, n, d)) + 4.0 * rng.integers(2, size=(STREAMS, n, 1))
-    points[rng.random((STREAMS, n)) < 0.08] *= 30.0
+def make_first_points(rng, n, d, has_missing):
+    """Make streams with outliers, some rounded or constant, and with missing values in every other stream."""
+    points = rng.normal(size=(N_STREAMS, n, d)) + 4.0 * rng.integers(2, size=(N_STREAMS, n, 1))
+    points[rng.random((N_STREAMS, n)) < 0.08] *= 30.0
     points[2] = np.round(points[2])
     points[3, :, 0] = 7.0
     points[4, : n - n // 4] = 1.0
-    points *= 10.0 ** rng.integers(-3, 4, size=(STREAMS, 1, d))
+    points *= 10.0 ** rng.integers(-3, 4, size=(N_STREAMS, 1, d))
     if has_missing:
         missing = rng.random(points.shape) < 0.2
         missing[::2] = missing[:, :3] = False
@@ -41,7 +41,7 @@ def first_points(rng, n, d, has_missing):
     return points
 
 
-def same_bits(ours, other):
+def assert_same_bits(ours, other):
     assert np.isfinite(ours).all()
     np.testing.assert_array_equal(ours.view(np.int64), other.view(np.int64))
 
@@ -58,49 +58,49 @@ def same_bits(ours, other):
         (PoissonMixture(2), 2),
     ],
 )
-def test_many_mixtures_start_as_each_alone(model, d):
-    functions, hyper = model.kernels(d), model.hyperparameters(d)
+def test_batched_initialization_of_mixtures_equals_single_streams(model, d):
+    kernels, hyper = model.kernels(d), model.hyperparameters(d)
     for n, has_missing in ((10, d > 1), (30, False)):
-        points = first_points(np.random.default_rng(n), n, d, has_missing)
+        points = make_first_points(np.random.default_rng(n), n, d, has_missing)
         if isinstance(model, PoissonMixture):
             points = np.round(np.abs(points) % 50.0)
-        together = np.empty((STREAMS, functions.layout.size))
-        functions.init_batch(points, together, hyper, 3)
-        alone = np.empty_like(together)
-        for sample, theta in zip(points, alone, strict=True):
-            functions.init(sample, theta, hyper, 3)
-        same_bits(together, alone)
-        in_threads = np.empty_like(together)
+        batched = np.empty((N_STREAMS, kernels.layout.size))
+        kernels.init_batch(points, batched, hyper, 3)
+        single = np.empty_like(batched)
+        for sample, theta in zip(points, single, strict=True):
+            kernels.init(sample, theta, hyper, 3)
+        assert_same_bits(batched, single)
+        in_threads = np.empty_like(batched)
         with ThreadPoolExecutor(2) as pool:
-            half = STREAMS // 2
+            half = N_STREAMS // 2
             parts = ((points[:half], in_threads[:half]), (points[half:], in_threads[half:]))
-            list(pool.map(lambda part: functions.init_batch(*part, hyper, 3), parts))
-        same_bits(in_threads, together)
+            list(pool.map(lambda part: kernels.init_batch(*part, hyper, 3), parts))
+        assert_same_bits(in_threads, batched)
 
 
 @pytest.mark.parametrize(("covariance", "K", "d"), [("full", 1, 1), ("full", 1, 2), ("full", 2, 1), ("diagonal", 1, 2)])
-def test_many_automatic_learners_start_as_each_alone(covariance, K, d):
+def test_batched_initialization_of_detectors_equals_single_streams(covariance, K, d):
     kernels = make_auto_kernels(covariance, K, d)
-    points = first_points(np.random.default_rng(K + d), 50, d, d > 1)
-    together = np.empty((STREAMS, kernels.layout.size))
-    init_auto_batch(kernels, points, together, 3)
-    alone = np.empty_like(together)
-    for sample, theta in zip(points, alone, strict=True):
+    points = make_first_points(np.random.default_rng(K + d), 50, d, d > 1)
+    batched = np.empty((N_STREAMS, kernels.layout.size))
+    init_auto_batch(kernels, points, batched, 3)
+    single = np.empty_like(batched)
+    for sample, theta in zip(points, single, strict=True):
         init_auto_batch(kernels, sample[None], theta[None], 3)
-    same_bits(together, alone)
+    assert_same_bits(batched, single)
 
 
-def test_automatic_learners_with_lags_start_one_by_one():
+def test_detectors_with_lags_are_initialized_sequentially():
     kernels = make_auto_kernels("full", 1, 1, 2)
-    points = first_points(np.random.default_rng(0), 50, 1, False)
-    together, alone = np.empty((2, STREAMS, kernels.layout.size))
-    init_auto_batch(kernels, points, together, 0)
-    for sample, theta in zip(points, alone, strict=True):
+    points = make_first_points(np.random.default_rng(0), 50, 1, False)
+    batched, single = np.empty((2, N_STREAMS, kernels.layout.size))
+    init_auto_batch(kernels, points, batched, 0)
+    for sample, theta in zip(points, single, strict=True):
         init_auto_batch(kernels, sample[None], theta[None], 0)
-    same_bits(together, alone)
+    assert_same_bits(batched, single)
 
 
-def test_a_model_may_have_no_compiled_start():
+def test_model_without_a_compiled_initialization():
     assert LinearRegression().kernels(2).init_batch is None
 
 
@@ -113,14 +113,14 @@ def test_sort(n):
         np.testing.assert_array_equal(ours, [*np.sort(values[:n]), values[n]])
 
 
-def trustworthy(points, K, far, majority):
-    """In numpy: those within so many spreads of the median, and those that have company."""
+def is_trusted(points, K, far, majority):
+    """Return the points within `far` spreads of the median, and those with neighbors, by numpy."""
     scaled = np.nan_to_num(standardize(points, *fit_location_scale(points)), nan=0.0)
     near = np.abs(scaled).max(axis=1) <= far
     if K > 1:
         others = scaled[:: 1 + len(scaled) // MAX_SCREENED_POINTS]
-        has_missing = np.linalg.norm(scaled[:, None] - others[None], axis=2)
-        close = has_missing <= NEIGHBOR_RADIUS * np.linalg.norm(scaled, axis=1)[:, None]
+        distances = np.linalg.norm(scaled[:, None] - others[None], axis=2)
+        close = distances <= NEIGHBOR_RADIUS * np.linalg.norm(scaled, axis=1)[:, None]
         near |= close.sum(axis=1) - 1 >= max(1.0, MIN_NEIGHBOR_SHARE * len(others))
     return near if 2 * near.sum() > len(points) or not majority else np.ones(len(points), bool)
 
@@ -129,8 +129,8 @@ def trustworthy(points, K, far, majority):
 @pytest.mark.parametrize(
     ("K", "far", "majority"), [(1, 2.5, True), (2, MAX_SPREADS, True), (1, INLIER_THRESHOLD_SD, False)]
 )
-def test_standardization_and_trust_equal_numpy(n, d, K, far, majority):
-    points = first_points(np.random.default_rng(n + d), n, d, has_missing=d > 1)
+def test_standardization_and_screening_equal_numpy(n, d, K, far, majority):
+    points = make_first_points(np.random.default_rng(n + d), n, d, has_missing=d > 1)
     ours = standardize_and_screen(points, far, K, majority)
     for s, sample in enumerate(points):
         reference, scale = fit_location_scale(sample)
@@ -138,11 +138,11 @@ def test_standardization_and_trust_equal_numpy(n, d, K, far, majority):
         np.testing.assert_allclose(ours.scale[s], scale, rtol=1e-14)
         np.testing.assert_allclose(ours.log_scale[s], np.log(scale).sum(), rtol=1e-14, atol=1e-14)
         np.testing.assert_allclose(ours.points[s], standardize(sample, reference, scale), rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(ours.trusted[s], trustworthy(sample, K, far, majority))
+        np.testing.assert_array_equal(ours.trusted[s], is_trusted(sample, K, far, majority))
         assert ours.n_trusted[s] == ours.trusted[s].sum()
 
 
-def test_extreme_frames():
+def test_standardization_of_extreme_points():
     points = np.array([[[0.0], [0.0]], [[1e150], [-1e150]], [[3.0], [3.0]], [[1e-200], [3e-200]]])
     ours = standardize_and_screen(points)
     for s, sample in enumerate(points):
@@ -151,7 +151,7 @@ def test_extreme_frames():
         np.testing.assert_allclose(ours.points[s], standardize(sample, reference, scale), rtol=1e-14)
 
 
-def test_levels_are_quantiles():
+def test_equidistant_seeds_are_quantiles():
     rng = np.random.default_rng(0)
     points, trusted = rng.normal(size=(2, 41, 3)), rng.random((2, 41)) < 0.8
     levels = equidistant_seeds(points, trusted, 3)
@@ -164,23 +164,23 @@ def test_levels_are_quantiles():
     assert equidistant_seeds(points[:, :30], trusted[:, :30], 3).shape == (2, 0, 3, 3)
 
 
-def change_score_in_numpy(points):
+def moments_in_numpy(points):
     """Count, mean and variance of each coordinate, of the points within `FAR` spreads of the median."""
-    away = np.abs(points - column_medians(points))
-    spread = 1.4826 * column_medians(away)
-    spread = np.where(spread > 0.0, spread, np.nanquantile(away, 0.8, axis=0) / 1.2816)
-    spread = np.where(spread > 0.0, spread, np.nanmax(away, axis=0))
-    kept = np.where(away <= change_score.FAR_THRESHOLD_SD * np.where(spread > 0.0, spread, np.inf), points, np.nan)
-    least = np.maximum(change_score.MIN_RELATIVE_VARIANCE * spread**2, change_score.MIN_VARIANCE)
-    return np.sum(~np.isnan(kept), axis=0), np.nanmean(kept, axis=0), np.maximum(np.nanvar(kept, axis=0), least)
+    distances = np.abs(points - column_medians(points))
+    spread = 1.4826 * column_medians(distances)
+    spread = np.where(spread > 0.0, spread, np.nanquantile(distances, 0.8, axis=0) / 1.2816)
+    spread = np.where(spread > 0.0, spread, np.nanmax(distances, axis=0))
+    near = np.where(distances <= change_score.FAR_THRESHOLD_SD * np.where(spread > 0.0, spread, np.inf), points, np.nan)
+    min_variance = np.maximum(change_score.MIN_RELATIVE_VARIANCE * spread**2, change_score.MIN_VARIANCE)
+    return np.sum(~np.isnan(near), axis=0), np.nanmean(near, axis=0), np.maximum(np.nanvar(near, axis=0), min_variance)
 
 
-def lag_in_numpy(points, normal):
+def ar1_in_numpy(points, normal):
     """Mean, variance and covariance with the point before of each coordinate of the normal points; the residuals."""
     n, d = points.shape
-    kept = np.where(normal[:, None], points, np.nan)
-    mean = np.nanmean(kept, axis=0)
-    centred = kept - mean
+    normal_points = np.where(normal[:, None], points, np.nan)
+    mean = np.nanmean(normal_points, axis=0)
+    centred = normal_points - mean
     variance = np.maximum(np.nanmean(centred**2, axis=0), ar1.MIN_VARIANCE)
     covariance = np.nan_to_num(centred[1:] * centred[:-1]).sum(axis=0) / max(n - 1, 1)
     before = np.vstack([np.zeros((1, d)), np.nan_to_num(points[:-1] - mean)])
@@ -188,19 +188,22 @@ def lag_in_numpy(points, normal):
 
 
 @pytest.mark.parametrize(("n", "d"), [(12, 1), (50, 2)])
-def test_moments_are_what_they_are_in_numpy(n, d):
-    points = standardize_and_screen(first_points(np.random.default_rng(n), n, d, has_missing=d > 1)).points
+def test_initial_moments_equal_numpy(n, d):
+    points = standardize_and_screen(make_first_points(np.random.default_rng(n), n, d, has_missing=d > 1)).points
     normal = standardize_and_screen(points, INLIER_THRESHOLD_SD, majority=False).trusted
-    lately, lag = np.zeros((STREAMS, change_score.VALUES_PER_VARIABLE * d + 2)), np.zeros((STREAMS, 4 * d + 1))
-    rests = np.empty_like(points)
-    compiled_init_moments(points, normal, lately, lag, rests, np.empty(n))
-    close = {"rtol": 1e-10, "atol": 1e-12}
-    for s in range(STREAMS):
-        sample = lately[s, :-2].reshape(d, change_score.VALUES_PER_VARIABLE)
+    moments, ar1_state = (
+        np.zeros((N_STREAMS, change_score.VALUES_PER_VARIABLE * d + 2)),
+        np.zeros((N_STREAMS, 4 * d + 1)),
+    )
+    our_residuals = np.empty_like(points)
+    compiled_init_moments(points, normal, moments, ar1_state, our_residuals, np.empty(n))
+    tolerance = {"rtol": 1e-10, "atol": 1e-12}
+    for s in range(N_STREAMS):
+        sample = moments[s, :-2].reshape(d, change_score.VALUES_PER_VARIABLE)
         ours = sample[:, [change_score.COUNT, change_score.MEAN, change_score.VARIANCE]].T
-        np.testing.assert_allclose(ours, change_score_in_numpy(points[s]), **close)
-        mean, variance, covariance, residuals = lag_in_numpy(points[s], normal[s])
-        sample = lag[s, :-1].reshape(d, ar1.VALUES_PER_VARIABLE).T
-        np.testing.assert_allclose(sample, [mean, variance, covariance, mean], **close)
-        np.testing.assert_allclose(rests[s], residuals, **close)
-        assert lag[s, -1] == normal[s].sum()
+        np.testing.assert_allclose(ours, moments_in_numpy(points[s]), **tolerance)
+        mean, variance, covariance, residuals = ar1_in_numpy(points[s], normal[s])
+        sample = ar1_state[s, :-1].reshape(d, ar1.VALUES_PER_VARIABLE).T
+        np.testing.assert_allclose(sample, [mean, variance, covariance, mean], **tolerance)
+        np.testing.assert_allclose(our_residuals[s], residuals, **tolerance)
+        assert ar1_state[s, -1] == normal[s].sum()

@@ -9,7 +9,7 @@ from limpet._optional import optional_import, require_installed
 from limpet.exceptions import MissingExtraError
 
 
-def test_a_package_goes_by_the_name_it_is_installed_under(monkeypatch):
+def test_error_has_the_name_of_the_distribution(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho", None)
     with pytest.raises(MissingExtraError) as raised, optional_import("MQTT", "mqtt"):
         import paho.mqtt.client  # noqa: F401
@@ -17,15 +17,15 @@ def test_a_package_goes_by_the_name_it_is_installed_under(monkeypatch):
     assert (str(raised.value), raised.value.__suppress_context__) == (message, True)
 
 
-def test_a_package_that_is_installed_and_lacks_something(monkeypatch):
-    """Its message is passed on: installing it again would not help."""
+def test_outdated_package_is_reported(monkeypatch):
+    """The original message is included, because a second installation would not help."""
     monkeypatch.setitem(sys.modules, "nats", ModuleType("nats"))
     message = r"cannot be used \(cannot import name 'connect'.*--upgrade.*\[nats\]"
     with pytest.raises(MissingExtraError, match=message), optional_import("NATS", "nats"):
         from nats import connect  # noqa: F401
 
 
-def test_a_package_that_a_package_needs():
+def test_missing_dependency_of_a_package_is_named():
     """The missing package is named, not the requested one."""
     with (
         pytest.raises(MissingExtraError, match=r"^drawing needs contourpy, which"),
@@ -34,7 +34,7 @@ def test_a_package_that_a_package_needs():
         raise ModuleNotFoundError("No module named 'contourpy'", name="contourpy")
 
 
-def test_a_mistake_of_ours_is_no_missing_extra():
+def test_missing_module_of_limpet_is_no_missing_extra():
     with pytest.raises(ModuleNotFoundError, match=r"limpet\.nowhere") as raised, optional_import("drawing", "plots"):
         import limpet.nowhere  # noqa: F401
     assert not isinstance(raised.value, MissingExtraError)
@@ -53,7 +53,7 @@ def test_all_missing_packages_are_named():
     require_installed("x", "y", "json", "numpy")
 
 
-def test_it_is_an_import_error_too():
-    """Callers can catch it without importing it."""
+def test_missing_extra_error_is_an_import_error():
+    """Callers can catch it as ImportError."""
     with pytest.raises(ImportError):
         require_installed("x", "y", "none_a")

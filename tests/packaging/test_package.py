@@ -10,7 +10,14 @@ from zipfile import ZipFile
 import pytest
 
 import limpet
-from helpers.packages import ROOT, build, extras_of, metadata_of, plain_environment, tracked
+from helpers.packages import (
+    ROOT,
+    build_distribution,
+    list_tracked_files,
+    make_clean_environment,
+    read_extras,
+    read_metadata,
+)
 
 pytestmark = pytest.mark.package
 
@@ -32,50 +39,50 @@ def unpacked(sdist, tmp_path_factory):
     return folder / sdist.name.removesuffix(".tar.gz")
 
 
-def names_in(wheel):
+def list_names(wheel):
     with ZipFile(wheel) as archive:
         return set(archive.namelist())
 
 
-def test_the_wheel_has_the_package_and_nothing_else(wheel):
-    ours = {name.removeprefix("src/") for name in tracked() if name.startswith("src/")}
-    assert {name for name in names_in(wheel) if ".dist-info/" not in name} == ours
+def test_wheel_contains_only_the_package(wheel):
+    ours = {name.removeprefix("src/") for name in list_tracked_files() if name.startswith("src/")}
+    assert {name for name in list_names(wheel) if ".dist-info/" not in name} == ours
     assert {"limpet/py.typed", "limpet/server/static/page.html", "limpet/server/static/base.css"} <= ours
 
 
-def test_the_wheel_holds_no_laboratory(wheel):
-    assert not [name for name in names_in(wheel) if re.search(r"limpet_lab|bench|paper|baselines|harness", name)]
+def test_wheel_does_not_contain_the_lab(wheel):
+    assert not [name for name in list_names(wheel) if re.search(r"limpet_lab|bench|paper|baselines|harness", name)]
 
 
 def test_the_wheel_has_the_licences(wheel):
-    licences = {name.partition("licenses/")[2] for name in names_in(wheel) if "/licenses/" in name}
+    licences = {name.partition("licenses/")[2] for name in list_names(wheel) if "/licenses/" in name}
     vendored = {f"src/limpet/server/static/vendor/{name}/LICENSE" for name in ("swagger-ui", "uplot")}
     assert licences == {"LICENSE"} | vendored
 
 
-def test_the_sdist_has_all_that_git_tracks(unpacked):
+def test_sdist_contains_all_tracked_files(unpacked):
     names = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
-    assert names - {"PKG-INFO", ".gitignore"} == {name for name in tracked() if not NOT_IN_SDIST.match(name)}
+    assert names - {"PKG-INFO", ".gitignore"} == {name for name in list_tracked_files() if not NOT_IN_SDIST.match(name)}
 
 
-def test_the_wheel_from_the_tree_is_the_wheel_from_the_sdist(wheel, tmp_path):
-    build(ROOT, tmp_path, "--wheel")
+def test_wheels_from_the_tree_and_from_the_sdist_are_equal(wheel, tmp_path):
+    build_distribution(ROOT, tmp_path, "--wheel")
     (other,) = tmp_path.glob("*.whl")
-    assert names_in(other) == names_in(wheel)
+    assert list_names(other) == list_names(wheel)
 
 
 def test_the_tests_can_be_run_from_the_sdist(unpacked):
-    """All are collected, and a few are run."""
+    """All tests are collected, and some are run."""
     paths = ":".join(str(unpacked / name) for name in ("src", "tests", "lab/src"))
     for words in (["--collect-only", "tests"], ["tests/metrics"]):
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-        environment = plain_environment(PYTHONPATH=paths)
-        done = subprocess.run(command, cwd=unpacked, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        environment = make_clean_environment(PYTHONPATH=paths)
+        completed = subprocess.run(command, cwd=unpacked, env=environment, capture_output=True, text=True, check=False)
+        assert completed.returncode == 0, completed.stdout[-3000:] + completed.stderr[-3000:]
 
 
 def test_the_metadata_of_the_wheel(wheel):
-    metadata = metadata_of(wheel)
+    metadata = read_metadata(wheel)
     assert (metadata["Name"], metadata["Version"]) == ("limpet", limpet.__version__)
     assert metadata["License-Expression"] == "BSD-3-Clause"
     assert metadata["Requires-Python"] == ">=3.11"
@@ -94,10 +101,10 @@ def test_the_metadata_of_the_wheel(wheel):
 def test_the_readme_lists_the_extras(wheel):
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     (listed,) = re.findall(r"[Ee]xtras are (.*?)\. ", text)
-    assert set(re.findall(r"`(\w+)`", listed)) == extras_of(wheel) - INTERNAL_EXTRAS
+    assert set(re.findall(r"`(\w+)`", listed)) == read_extras(wheel) - INTERNAL_EXTRAS
 
 
-def test_nothing_names_the_machine_it_was_built_on(wheel):
+def test_wheel_does_not_contain_paths_of_the_build_machine(wheel):
     with ZipFile(wheel) as archive:
         contents = [archive.read(name) for name in archive.namelist()]
     for folder in (ROOT, Path.home() / ".cache", Path(sys.prefix)):

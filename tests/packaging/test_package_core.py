@@ -7,48 +7,48 @@ import pytest
 import typer
 from packaging.requirements import Requirement
 
-from helpers.packages import ROOT, empty_environment, interpreter
+from helpers.packages import ROOT, find_interpreter, make_environment
 from limpet.cli.main import app
 
 pytestmark = pytest.mark.package
 
 LAB_COMMANDS = {("bench",), ("reproduce",)}  # of limpet-lab, which is not installed
-EXAMPLES = """
+EXAMPLES_SCRIPT = """
 import doctest, sys
 failed, n = doctest.testfile(sys.argv[1], False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
 assert n > 5 and not failed
 """
-TYPES = """
+TYPES_SCRIPT = """
 import limpet as lp
 reveal_type(lp.Detector(far=1e-4).process([1.0, 2.0]).score)
 lp.SRA(n_components="two", gamma=[])
 """
 
 
-def examples_of_the_readme(environment, cwd):
-    done = environment.run(["python", "-c", EXAMPLES, str(ROOT / "README.md")], cwd, LIMPET_QUIET="1")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def run_readme_examples(environment, cwd):
+    completed = environment.run(["python", "-c", EXAMPLES_SCRIPT, str(ROOT / "README.md")], cwd, LIMPET_QUIET="1")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", "")
     assert list(cwd.glob("*.limpet"))
 
 
-def commands(group=None, before=()):
+def iter_commands(group=None, before=()):
     """Yield the words of all commands and groups of commands."""
     group = group or typer.main.get_command(app)
     if before not in LAB_COMMANDS:
         yield list(before)
     for name, command in getattr(group, "commands", {}).items():
-        yield from commands(command, (*before, name))
+        yield from iter_commands(command, (*before, name))
 
 
 @pytest.fixture
-def some_csv(tmp_path):
+def csv_path(tmp_path):
     rows = [f"{row},s{row % 2},{20 + row % 7 * 0.1 + (row > 700) * 5}\n" for row in range(1000)]
     (tmp_path / "some.csv").write_text("time,sensor,level\n" + "".join(rows))
     return tmp_path / "some.csv"
 
 
-def test_only_what_the_core_needs_is_installed(core):
-    distributions = core.installed()
+def test_only_core_dependencies_are_installed(core):
+    distributions = core.list_installed()
     needed, pending = {"limpet"}, ["numpy", "numba", "typer", "rich"]
     while pending:
         name = pending.pop()
@@ -61,65 +61,67 @@ def test_only_what_the_core_needs_is_installed(core):
     assert "No broken requirements" in core.pip("check")
 
 
-def test_it_is_the_one_from_the_wheel(core, tmp_path):
-    done = core.run(["python", "-c", "import limpet; print(limpet.__file__)"], tmp_path)
-    assert done.stdout.startswith(str(core.folder))
+def test_limpet_is_imported_from_the_wheel(core, tmp_path):
+    completed = core.run(["python", "-c", "import limpet; print(limpet.__file__)"], tmp_path)
+    assert completed.stdout.startswith(str(core.folder))
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_example_of_the_readme_on_all_pythons(version, core, wheel, tmp_path):
-    python = interpreter(version)
+def test_readme_examples_run_on_all_pythons(version, core, wheel, tmp_path):
+    python = find_interpreter(version)
     if python is None:
         pytest.skip(f"Python {version} is not installed")
-    environment = core if python == sys.executable else empty_environment(tmp_path / "env", wheel, python=python)
-    done = environment.run(["python", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], tmp_path)
-    assert done.stdout.strip() == version
-    examples_of_the_readme(environment, tmp_path)
+    environment = core if python == sys.executable else make_environment(tmp_path / "env", wheel, python=python)
+    completed = environment.run(["python", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], tmp_path)
+    assert completed.stdout.strip() == version
+    run_readme_examples(environment, tmp_path)
     assert environment.run(["limpet", "--help"], tmp_path).returncode == 0
 
 
-def test_every_command_helps(core, tmp_path):
-    words = list(commands())
+def test_every_command_has_help(core, tmp_path):
+    words = list(iter_commands())
     assert ["spark", "score"] in words
     for each in words:
-        done = core.run(["limpet", *each, "--help"], tmp_path)
-        assert (done.returncode, done.stderr) == (0, ""), each
-        assert "Usage: limpet" in done.stdout
+        completed = core.run(["limpet", *each, "--help"], tmp_path)
+        assert (completed.returncode, completed.stderr) == (0, ""), each
+        assert "Usage: limpet" in completed.stdout
 
 
 def test_as_a_module_and_its_version(core, tmp_path):
-    done = core.run(["python", "-m", "limpet", "--version"], tmp_path)
-    assert re.fullmatch(r"limpet \d+\.\d+\.\d+\n", done.stdout)
+    completed = core.run(["python", "-m", "limpet", "--version"], tmp_path)
+    assert re.fullmatch(r"limpet \d+\.\d+\.\d+\n", completed.stdout)
 
 
 def test_demo(core, tmp_path):
-    done = core.run(["limpet", "demo"], tmp_path, LIMPET_QUIET="1")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "No report: a report needs jinja2 and matplotlib" in done.stdout
-    assert "pip install 'limpet[plots]'\n" in done.stdout
+    completed = core.run(["limpet", "demo"], tmp_path, LIMPET_QUIET="1")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert "No report: a report needs jinja2 and matplotlib" in completed.stdout
+    assert "pip install 'limpet[plots]'\n" in completed.stdout
     assert not (tmp_path / "report.html").exists()
 
 
-def test_detect(core, tmp_path, some_csv):
-    done = core.run(["limpet", "detect", some_csv, "--key", "sensor"], tmp_path, LIMPET_QUIET="1")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_detect(core, tmp_path, csv_path):
+    completed = core.run(["limpet", "detect", csv_path, "--key", "sensor"], tmp_path, LIMPET_QUIET="1")
+    assert (completed.returncode, completed.stderr) == (0, "")
     assert len((tmp_path / "alarms.csv").read_text().splitlines()) > 1
-    assert "pip install 'limpet[plots]'\n" in done.stdout
+    assert "pip install 'limpet[plots]'\n" in completed.stdout
     assert not (tmp_path / "report.html").exists()
 
 
 def test_tradeoff(core, tmp_path):
     words = ["tradeoff", "--gamma", "1,3,5", "--beta", "0.1", "--M", "5", "--c1", "0.01", "--sigma1", "0"]
-    done = core.run(["limpet", *words], tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Smallest bound" in done.stdout
-    assert "pip install 'limpet[plots]'\n" in done.stdout
+    completed = core.run(["limpet", *words], tmp_path)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert "Smallest bound" in completed.stdout
+    assert "pip install 'limpet[plots]'\n" in completed.stdout
 
 
-def test_types_are_seen(core, tmp_path):
+def test_type_hints_are_found(core, tmp_path):
     """Type checkers know what limpet returns, and report wrong arguments."""
-    (tmp_path / "theirs.py").write_text(TYPES)
+    (tmp_path / "theirs.py").write_text(TYPES_SCRIPT)
     command = [sys.executable, "-m", "mypy", "--python-executable", str(core.python), "theirs.py"]
-    done = core.run(command, tmp_path)
-    assert re.search(r'theirs\.py:3: note: Revealed type is "numpy\.ndarray\[', done.stdout), done.stdout + done.stderr
-    assert set(re.findall(r"(\S+:\d+): error", done.stdout)) == {"theirs.py:4"}
+    completed = core.run(command, tmp_path)
+    assert re.search(r'theirs\.py:3: note: Revealed type is "numpy\.ndarray\[', completed.stdout), (
+        completed.stdout + completed.stderr
+    )
+    assert set(re.findall(r"(\S+:\d+): error", completed.stdout)) == {"theirs.py:4"}

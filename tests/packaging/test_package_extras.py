@@ -8,25 +8,25 @@ from textwrap import dedent
 
 import pytest
 
-from helpers.packages import ROOT, build, empty_environment, extras_of
+from helpers.packages import ROOT, build_distribution, make_environment, read_extras
 
 pytestmark = pytest.mark.package
 
 USER_PACKAGES = {"dataframes": ("pandas", "polars")}  # which users of an extra install themselves
-PLAIN = ("--learner", "sra", "--gamma", "4", "--rho", "0.01")  # compiles faster than Detector
+SRA_FLAGS = ("--learner", "sra", "--gamma", "4", "--rho", "0.01")  # compiles faster than Detector
 CLOSED_PORT = "127.0.0.1:1"
 
 
 @pytest.fixture
 def environment(request, wheel, tmp_path):
     """An environment with the extra under test."""
-    made = empty_environment(tmp_path / "env", wheel, request.param, besides=USER_PACKAGES.get(request.param, ()))
-    assert "No broken requirements" in made.pip("check")
-    yield made
-    shutil.rmtree(made.folder)
+    venv = make_environment(tmp_path / "env", wheel, request.param, besides=USER_PACKAGES.get(request.param, ()))
+    assert "No broken requirements" in venv.pip("check")
+    yield venv
+    shutil.rmtree(venv.folder)
 
 
-def extra(name):
+def parametrize_extra(name):
     """Mark the test of an extra."""
     return pytest.mark.parametrize("environment", [name], indirect=True)
 
@@ -36,9 +36,9 @@ def python(environment, tmp_path):
     """Run a script in the environment; return its output."""
 
     def run(script, **env):
-        done = environment.run(["python", "-c", dedent(script)], tmp_path, LIMPET_QUIET="1", **env)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout.strip()
+        completed = environment.run(["python", "-c", dedent(script)], tmp_path, LIMPET_QUIET="1", **env)
+        assert completed.returncode == 0, completed.stderr[-3000:]
+        return completed.stdout.strip()
 
     return run
 
@@ -48,23 +48,23 @@ def limpet(environment, tmp_path):
     """Run a command of limpet in the environment; return its exit code and its output."""
 
     def run(*words):
-        done = environment.run(["limpet", *words], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
-        assert "Traceback" not in done.stderr, done.stderr[-3000:]
-        return done.returncode, done.stdout + done.stderr
+        completed = environment.run(["limpet", *words], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
+        assert "Traceback" not in completed.stderr, completed.stderr[-3000:]
+        return completed.returncode, completed.stdout + completed.stderr
 
     return run
 
 
 def test_every_extra_has_its_test(wheel):
     with open(__file__, encoding="utf-8") as file:
-        tested = set(re.findall(r'^@extra\("(\w+)"\)$', file.read(), re.MULTILINE))
-    assert tested | {"dev"} == extras_of(wheel)
+        tested = set(re.findall(r'^@parametrize_extra\("(\w+)"\)$', file.read(), re.MULTILINE))
+    assert tested | {"dev"} == read_extras(wheel)
 
 
 # The large ones come first, so that no worker ends with them alone.
 
 
-@extra("spark")
+@parametrize_extra("spark")
 def test_spark(environment, python, tmp_path):
     """PySpark is installed; with Java, a batch is scored."""
     assert python("import pyspark; print(pyspark.__version__)").startswith("4.")
@@ -72,11 +72,11 @@ def test_spark(environment, python, tmp_path):
         pytest.skip("Java is not installed")
     script = """
         import limpet as lp
-        from limpet import spark as hs
-        session = hs.session(1, spark_driver_memory="1g")
+        from limpet import spark as ls
+        session = ls.session(1, spark_driver_memory="1g")
         rows = [("a", i, float(i % 7)) for i in range(200)]
         frame = session.createDataFrame(rows, "sensor string, t long, level double")
-        scored = hs.score(frame, "sensor", ["level"], "t", lp.SRA(gamma=4.0, rho=0.01)).collect()
+        scored = ls.score(frame, "sensor", ["level"], "t", lp.SRA(gamma=4.0, rho=0.01)).collect()
         print(len(scored), sum(row["score"] is not None for row in scored) > 100)
     """
     assert python(script) == "200 True"
@@ -92,20 +92,20 @@ EVERY_MODULE = """
 """
 
 
-@extra("local")
+@parametrize_extra("local")
 def test_local(python):
     """All but Spark, at once."""
     assert python(EVERY_MODULE) == "True"
 
 
-@extra("all")
+@parametrize_extra("all")
 def test_all(python):
     """With Spark, which limits the versions of others."""
     assert python(EVERY_MODULE) == "True"
     assert python("import pyspark, sktime, sklearn; print(int(sktime.__version__.split('.')[0]) >= 0)") == "True"
 
 
-@extra("dataframes")
+@parametrize_extra("dataframes")
 def test_dataframes(python):
     script = """
         import limpet as lp, pandas, polars
@@ -119,7 +119,7 @@ def test_dataframes(python):
     assert python(script) == "400 2\n400 2"
 
 
-@extra("plots")
+@parametrize_extra("plots")
 def test_plots(limpet, tmp_path):
     assert limpet("tradeoff", "--gamma", "1,3", "--c1", "0.01", "--sigma1", "0", "--out", "t.png")[0] == 0
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
@@ -128,7 +128,7 @@ def test_plots(limpet, tmp_path):
     assert "data:image/png" in (tmp_path / "report.html").read_text()
 
 
-@extra("webhook")
+@parametrize_extra("webhook")
 def test_webhook(python):
     script = """
         import http.server, threading
@@ -148,7 +148,7 @@ def test_webhook(python):
     assert python(script) == "True"
 
 
-@extra("metrics")
+@parametrize_extra("metrics")
 def test_metrics(python):
     script = """
         import urllib.request
@@ -161,7 +161,7 @@ def test_metrics(python):
     assert python(script) == "True"
 
 
-@extra("data")
+@parametrize_extra("data")
 def test_data(python, tmp_path):
     """A MATLAB file from a server, into the cache."""
     script = """
@@ -186,7 +186,7 @@ def test_data(python, tmp_path):
     assert list((tmp_path / "cache").rglob("thyroid.mat"))
 
 
-@extra("drift")
+@parametrize_extra("drift")
 def test_drift(python):
     script = """
         import limpet as lp, numpy as np
@@ -195,7 +195,7 @@ def test_drift(python):
     assert python(script) == "[223, 224]"
 
 
-@extra("river")
+@parametrize_extra("river")
 def test_river(python):
     script = """
         from limpet.adapters.river import AnomalyDetector, DriftDetector
@@ -212,7 +212,7 @@ def test_river(python):
     assert python(script) == "True True False"
 
 
-@extra("sklearn")
+@parametrize_extra("sklearn")
 def test_sklearn(python):
     script = """
         import numpy as np
@@ -225,7 +225,7 @@ def test_sklearn(python):
     assert python(script) == "[-1, 1] [-1, -1]"
 
 
-@extra("sktime")
+@parametrize_extra("sktime")
 def test_sktime(python):
     script = """
         import numpy as np, pandas as pd
@@ -238,7 +238,7 @@ def test_sktime(python):
     assert python(script) == "1 True"
 
 
-@extra("files")
+@parametrize_extra("files")
 def test_files(python, limpet, tmp_path):
     """Parquet in and out; and separated values with keys, which pyarrow reads."""
     script = """
@@ -250,7 +250,7 @@ def test_files(python, limpet, tmp_path):
     """
     python(script)
     for name in ("some.parquet", "some.csv"):
-        code, output = limpet("detect", name, "--key", "sensor", *PLAIN, "--points", f"{name}.points.parquet")
+        code, output = limpet("detect", name, "--key", "sensor", *SRA_FLAGS, "--points", f"{name}.points.parquet")
         assert code == 0, output
         read = f"import pyarrow.parquet as p; print(len(p.read_table('{name}.points.parquet')))"
         assert python(read) == "1000"
@@ -262,28 +262,28 @@ def check_unreachable(limpet, scheme):
     assert (code, "cannot connect" in output.splitlines()[-1]) == (2, True), output
 
 
-@extra("nats")
+@parametrize_extra("nats")
 def test_nats(limpet):
     check_unreachable(limpet, "nats")
 
 
-@extra("mqtt")
+@parametrize_extra("mqtt")
 def test_mqtt(limpet):
     check_unreachable(limpet, "mqtt")
 
 
-@extra("kafka")
+@parametrize_extra("kafka")
 def test_kafka(limpet):
     check_unreachable(limpet, "kafka")
 
 
-@extra("brokers")
+@parametrize_extra("brokers")
 def test_brokers(limpet):
     for scheme in ("nats", "mqtt", "kafka"):
         check_unreachable(limpet, scheme)
 
 
-def serves(environment, cwd, *options):
+def check_server(environment, cwd, *options):
     """The server starts, responds, and stops on SIGTERM."""
     words = ["limpet", "serve", "--no-open", "--port", "0", *options]
     with environment.start(words, cwd, LIMPET_QUIET="1") as running:
@@ -302,32 +302,32 @@ def serves(environment, cwd, *options):
             running.kill()
 
 
-@extra("server")
+@parametrize_extra("server")
 def test_server(environment, limpet, tmp_path):
-    serves(environment, tmp_path, "--demo", "--database", str(tmp_path / "store.db"))
+    check_server(environment, tmp_path, "--demo", "--database", str(tmp_path / "store.db"))
     code, output = limpet("serve", "--database", f"postgresql://nobody@{CLOSED_PORT}/none")
     assert (code, output.count("\n")) == (2, 1)
     assert "pip install 'limpet[postgres]'" in output
 
 
-@extra("postgres")
+@parametrize_extra("postgres")
 def test_postgres(environment, limpet, tmp_path, request):
     from harness.postgres import available, new_database
 
     code, output = limpet("serve", "--database", f"postgresql://nobody@{CLOSED_PORT}/none")
     assert (code, output.count("\n"), "cannot be opened" in output) == (2, 1, True), output
     if available():
-        serves(environment, tmp_path, "--database", new_database(request.getfixturevalue("postgres")))
+        check_server(environment, tmp_path, "--database", new_database(request.getfixturevalue("postgres")))
 
 
-@extra("docs")
+@parametrize_extra("docs")
 def test_docs(environment, tmp_path):
     """A page with a reference made from docstrings."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("# Errors\n\n::: limpet.exceptions\n")
     (tmp_path / "mkdocs.yml").write_text("site_name: x\ntheme: {name: material}\nplugins: [mkdocstrings]\n")
-    done = environment.run(["zensical", "build", "--strict"], tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    completed = environment.run(["zensical", "build", "--strict"], tmp_path)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
     assert "MissingExtraError" in (tmp_path / "site" / "index.html").read_text()
     assert environment.run(["python", "-c", "import latex2mathml.converter, matplotlib"], tmp_path).returncode == 0
 
@@ -343,29 +343,35 @@ def test_dev_can_be_resolved(wheel, core):
 @pytest.fixture
 def lab(request, wheel, tmp_path):
     """An environment with limpet and an extra of limpet-lab."""
-    build(ROOT / "lab", tmp_path / "dist", "--wheel")
+    build_distribution(ROOT / "lab", tmp_path / "dist", "--wheel")
     (lab_wheel,) = (tmp_path / "dist").glob("*.whl")
-    made = empty_environment(tmp_path / "env", wheel, besides=(f"{lab_wheel}[{request.param}]",))
-    yield made
-    shutil.rmtree(made.folder)
+    venv = make_environment(tmp_path / "env", wheel, besides=(f"{lab_wheel}[{request.param}]",))
+    yield venv
+    shutil.rmtree(venv.folder)
 
 
 @pytest.mark.parametrize("lab", ["bench"], indirect=True)
 def test_lab_bench(lab, tmp_path):
-    done = lab.run(["limpet", "bench", "--quick", "speed"], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
-    assert (done.returncode, "ADWIN" in done.stdout) == (0, True), done.stderr[-3000:]
-    script = "from limpet_lab.baselines.rivals import all_rivals; print(*(rival.name for rival in all_rivals()))"
+    completed = lab.run(["limpet", "bench", "--quick", "speed"], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
+    assert (completed.returncode, "ADWIN" in completed.stdout) == (0, True), completed.stderr[-3000:]
+    script = (
+        "from limpet_lab.baselines.timing import all_baselines; print(*(baseline.name for baseline in all_baselines()))"
+    )
     assert "LODA" in lab.run(["python", "-c", script], tmp_path).stdout
     for name, message in (("jetstream", "tests/harness"), ("adapters", "pip install 'limpet[river,sklearn,sktime]'")):
-        done = lab.run(["limpet", "bench", name], tmp_path)
-        assert (done.returncode, done.stderr.count("\n"), message in done.stderr) == (2, 1, True), done.stderr[-3000:]
-    done = lab.run(["limpet", "reproduce", "--quick"], tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "pip install 'limpet-lab[reproduce]'" in done.stderr
+        completed = lab.run(["limpet", "bench", name], tmp_path)
+        assert (completed.returncode, completed.stderr.count("\n"), message in completed.stderr) == (2, 1, True), (
+            completed.stderr[-3000:]
+        )
+    completed = lab.run(["limpet", "reproduce", "--quick"], tmp_path)
+    assert (completed.returncode, completed.stderr.count("\n")) == (2, 1)
+    assert "pip install 'limpet-lab[reproduce]'" in completed.stderr
 
 
 @pytest.mark.parametrize("lab", ["reproduce"], indirect=True)
 def test_lab_reproduce(lab, tmp_path):
-    done = lab.run(["limpet", "reproduce", "--quick", "sample_streams", "--out", "out"], tmp_path, LIMPET_QUIET="1")
-    assert done.returncode == 0, done.stderr[-3000:]
+    completed = lab.run(
+        ["limpet", "reproduce", "--quick", "sample_streams", "--out", "out"], tmp_path, LIMPET_QUIET="1"
+    )
+    assert completed.returncode == 0, completed.stderr[-3000:]
     assert (tmp_path / "out" / "report.html").is_file()

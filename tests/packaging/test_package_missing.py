@@ -4,18 +4,18 @@ import re
 
 import pytest
 
-from helpers.packages import extras_of
+from helpers.packages import read_extras
 
 pytestmark = pytest.mark.package
 
 GROUPS = {"dev", "docs", "local", "all", "brokers"}  # for developers, or several extras together
-FRAME = "class Frame:\n    columns = ['a']\n"
-COLUMN = "class Column:\n    dtype = 'str'\n"
+FRAME_SOURCE = "class Frame:\n    columns = ['a']\n"
+COLUMN_SOURCE = "class Column:\n    dtype = 'str'\n"
 
 SCRIPTS = [
-    (f"{FRAME}import limpet as lp; lp.Detector().process(Frame())", "dataframes"),
-    (f"{FRAME}import limpet as lp; lp.Fleet(lp.Detector()).process(Frame(), key='a')", "dataframes"),
-    (f"{COLUMN}import limpet as lp; lp.Fleet(lp.Detector()).update(Column(), [1.0])", "dataframes"),
+    (f"{FRAME_SOURCE}import limpet as lp; lp.Detector().process(Frame())", "dataframes"),
+    (f"{FRAME_SOURCE}import limpet as lp; lp.Fleet(lp.Detector()).process(Frame(), key='a')", "dataframes"),
+    (f"{COLUMN_SOURCE}import limpet as lp; lp.Fleet(lp.Detector()).update(Column(), [1.0])", "dataframes"),
     ("from limpet.plots._style import new_figure; new_figure(1.0, 1.0)", "plots"),
     ("from limpet.report.html import write_report; write_report('r.html', 'a', 'b', [])", "plots"),
     ("import limpet as lp; lp.run('some.csv', lp.Detector(), 'https://host/hook')", "webhook"),
@@ -71,7 +71,7 @@ assert n > 150
 """
 
 
-def missing(extra):
+def get_message(extra):
     """Return an expression for the message that names the extra to install."""
     return rf"[^\n]+ needs [^\n]+, which (is|are) not installed: pip install 'limpet\[{extra}\]'( \(or [^\n]+\))?\n"
 
@@ -84,27 +84,29 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize(("script", "extra"), SCRIPTS, ids=[f"{extra}-{i}" for i, (_, extra) in enumerate(SCRIPTS)])
-def test_used_from_python(core, folder, script, extra):
-    done = core.run(["python", "-c", script], folder, XDG_CACHE_HOME=str(folder), LIMPET_QUIET="1")
-    assert done.returncode == 1
-    assert re.search(rf"\nlimpet\.exceptions\.MissingExtraError: {missing(extra)}\Z", done.stderr), done.stderr[-2000:]
+def test_python_use_names_the_missing_extra(core, folder, script, extra):
+    completed = core.run(["python", "-c", script], folder, XDG_CACHE_HOME=str(folder), LIMPET_QUIET="1")
+    assert completed.returncode == 1
+    assert re.search(rf"\nlimpet\.exceptions\.MissingExtraError: {get_message(extra)}\Z", completed.stderr), (
+        completed.stderr[-2000:]
+    )
 
 
 @pytest.mark.parametrize(("command", "extra"), COMMANDS, ids=[command for command, _ in COMMANDS])
-def test_used_as_a_command(core, folder, command, extra):
-    done = core.run(["limpet", *command.split()], folder, XDG_CACHE_HOME=str(folder), LIMPET_QUIET="1")
+def test_command_names_the_missing_extra(core, folder, command, extra):
+    completed = core.run(["limpet", *command.split()], folder, XDG_CACHE_HOME=str(folder), LIMPET_QUIET="1")
     logged = r"(\S+ \S+ INFO [^\n]*\n)*"
-    assert done.returncode == 2
-    assert re.fullmatch(rf"{logged}limpet: {missing(extra)}", done.stderr), done.stderr[-2000:]
+    assert completed.returncode == 2
+    assert re.fullmatch(rf"{logged}limpet: {get_message(extra)}", completed.stderr), completed.stderr[-2000:]
 
 
 def test_every_module_can_be_imported_or_names_the_missing_extra(core, tmp_path):
-    done = core.run(["python", "-c", EVERY_MODULE], tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
-    for line in set(done.stdout.splitlines()):
-        assert re.fullmatch(missing(r"\w+"), line + "\n"), line
+    completed = core.run(["python", "-c", EVERY_MODULE], tmp_path)
+    assert completed.returncode == 0, completed.stderr[-2000:]
+    for line in set(completed.stdout.splitlines()):
+        assert re.fullmatch(get_message(r"\w+"), line + "\n"), line
 
 
-def test_every_extra_is_missed_somewhere(wheel):
+def test_every_extra_has_a_missing_case(wheel):
     missed = {extra for _, extra in SCRIPTS + COMMANDS} | {"postgres"}  # tested with `server`
-    assert missed == extras_of(wheel) - GROUPS
+    assert missed == read_extras(wheel) - GROUPS

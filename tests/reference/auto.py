@@ -13,7 +13,7 @@ import numpy as np
 from reference import sra
 
 # ----------------------------------------------------------------------------------------------------------
-# A view: core and companion
+# Density scorer: core and outlier component
 # ----------------------------------------------------------------------------------------------------------
 
 NU = 3.0  # degrees of freedom
@@ -31,15 +31,15 @@ def log_student(y, mean, covariance):
 
 
 class Scorer:
-    """A slow core, a companion that learns what the core rejects, and the share of what is rejected."""
+    """A slow core, an outlier component that learns the points the core rejects, and the share of these points."""
 
-    def __init__(self, core, companion, in_core, in_companion, share, counted, lately):
-        self.core, self.companion = core, companion
-        self.in_core, self.in_companion = in_core, in_companion
-        self.share, self.counted, self.lately = share, counted, lately
+    def __init__(self, core, outlier_component, n_core, n_outlier, outlier_share, n_points, recent_outlier_share):
+        self.core, self.outlier_component = core, outlier_component
+        self.n_core, self.n_outlier = n_core, n_outlier
+        self.outlier_share, self.n_points, self.recent_outlier_share = outlier_share, n_points, recent_outlier_share
 
-    def assess(self, y):
-        """(−log density, the same above what the core has at best, squared distance from the core)."""
+    def score_only(self, y):
+        """Return −log density, its excess over the minimum of the core, and the squared distance from the core."""
         theta = self.core.theta_bar()
         inside, top = [], []
         for k in range(self.core.K):
@@ -47,57 +47,59 @@ class Scorer:
             inside.append(np.log(theta["weights"][k]) + density)
             top.append(np.log(theta["weights"][k]) + height)
         inside, top = sra.log_sum_exp(np.array(inside)), sra.log_sum_exp(np.array(top))
-        theta = self.companion.theta_bar()
+        theta = self.outlier_component.theta_bar()
         outside, _ = log_student(y, theta["means"][0], theta["covariances"][0])
-        both = np.log((1 - self.share) * np.exp(inside) + self.share * np.exp(outside))
+        both = np.log((1 - self.outlier_share) * np.exp(inside) + self.outlier_share * np.exp(outside))
         score = -(0.85 * both + 0.15 * inside)
         return float(score), float(score + top), float(self.core.size(y, "whitened") ** 2)
 
     def learn(self, y, rejected):
-        """Whether the companion should take over: most points have been rejected for long."""
-        self.counted += 1
-        self.share += max(0.0003, 1 / self.counted) * (rejected - self.share)
-        self.share = min(max(self.share, 0.001), 0.5)
-        self.lately += (rejected - self.lately) / 100
+        """Return whether the outlier component should replace the core: most recent points were rejected."""
+        self.n_points += 1
+        self.outlier_share += max(0.0003, 1 / self.n_points) * (rejected - self.outlier_share)
+        self.outlier_share = min(max(self.outlier_share, 0.001), 0.5)
+        self.recent_outlier_share += (rejected - self.recent_outlier_share) / 100
         if not rejected:
-            self.in_core += 1
-            self.core.update(y, max(0.0003, 1 / self.in_core))
+            self.n_core += 1
+            self.core.update(y, max(0.0003, 1 / self.n_core))
             return False
-        self.in_companion += 1
-        rho = max(0.02, 1 / self.in_companion)
-        self.companion.update(y, rho)
-        core, companion = self.core.theta_bar(), self.companion.theta_bar()
-        usual = sum(w * np.diag(np.diag(C)) for w, C in zip(core["weights"], core["covariances"], strict=True))
-        wider = (1 - rho * 1e-4) * companion["covariances"][0] + rho * 1e-4 * usual
-        self.companion = one_gaussian(companion["means"][0], wider, self.companion.diagonal)
-        return self.lately > 0.5
+        self.n_outlier += 1
+        rho = max(0.02, 1 / self.n_outlier)
+        self.outlier_component.update(y, rho)
+        core, outlier_component = self.core.theta_bar(), self.outlier_component.theta_bar()
+        usual_covariance = sum(
+            w * np.diag(np.diag(C)) for w, C in zip(core["weights"], core["covariances"], strict=True)
+        )
+        wider = (1 - rho * 1e-4) * outlier_component["covariances"][0] + rho * 1e-4 * usual_covariance
+        self.outlier_component = make_gaussian(outlier_component["means"][0], wider, self.outlier_component.diagonal)
+        return self.recent_outlier_share > 0.5
 
     def swap(self):
-        """Companion and core change places."""
-        self.core, self.companion = self.companion, self.core
-        self.in_core, self.in_companion = min(self.in_companion, 100), self.in_core
-        self.lately = 0.0
+        """Exchange core and outlier component."""
+        self.core, self.outlier_component = self.outlier_component, self.core
+        self.n_core, self.n_outlier = min(self.n_outlier, 100), self.n_core
+        self.recent_outlier_share = 0.0
 
-    def install(self, new):
-        """A new core; the old one becomes the companion, as the single Gaussian that has its mean and covariance."""
+    def replace_core(self, new):
+        """Install a new core; the old one becomes the outlier component, as one Gaussian with its moments."""
         theta = self.core.theta_bar()
         weights = theta["weights"] / np.sum(theta["weights"])
         mean = weights @ theta["means"]
         covariance = np.zeros_like(theta["covariances"][0])
         for k in range(self.core.K):
-            gap = theta["means"][k] - mean
-            covariance += weights[k] * (theta["covariances"][k] + np.outer(gap, gap))
-        self.companion = one_gaussian(mean, self.core.kept(covariance), self.core.diagonal)
-        self.core = copy_of(new)
-        self.in_core, self.in_companion = 50, self.in_core
-        self.lately = 0.0
+            difference = theta["means"][k] - mean
+            covariance += weights[k] * (theta["covariances"][k] + np.outer(difference, difference))
+        self.outlier_component = make_gaussian(mean, self.core.apply_structure(covariance), self.core.diagonal)
+        self.core = copy_mixture(new)
+        self.n_core, self.n_outlier = 50, self.n_core
+        self.recent_outlier_share = 0.0
 
 
-def one_gaussian(mean, covariance, diagonal):
+def make_gaussian(mean, covariance, diagonal):
     return sra.GaussianMixture([1.0], [mean], [covariance], "diagonal" if diagonal else "full")
 
 
-def copy_of(mixture):
+def copy_mixture(mixture):
     theta = mixture.theta_bar()
     kind = "diagonal" if mixture.diagonal else "full"
     return sra.GaussianMixture(theta["weights"], theta["means"], theta["covariances"], kind)
@@ -121,25 +123,25 @@ class AR1:
         return self.mean + phi * (self.last - self.mean)
 
     def learn(self, y, rejected):
-        expected, here = self.expected(), ~np.isnan(y)
+        expected, is_observed = self.expected(), ~np.isnan(y)
         if not rejected:
             self.count += 1
             rho = max(0.0003, 1 / self.count)
-            now, before = (y - self.mean)[here], (self.last - self.mean)[here]
-            self.variance[here] += rho * (now**2 - self.variance[here])
-            self.covariance[here] += rho * (now * before - self.covariance[here])
-            self.mean[here] += rho * now
-        self.last = np.where(here, y, expected)
+            current, before = (y - self.mean)[is_observed], (self.last - self.mean)[is_observed]
+            self.variance[is_observed] += rho * (current**2 - self.variance[is_observed])
+            self.covariance[is_observed] += rho * (current * before - self.covariance[is_observed])
+            self.mean[is_observed] += rho * current
+        self.last = np.where(is_observed, y, expected)
 
-    def recentre(self, mean, variance):
-        """After a change: another level and spread, the same φ, known from few points."""
+    def recenter(self, mean, variance):
+        """Set level and spread after a change; φ stays, and the count is small."""
         phi = np.clip(self.covariance / np.maximum(self.variance, 1e-18), -1.0, 1.0)
         self.mean, self.variance, self.covariance = mean, variance, phi * variance
         self.count = min(self.count, 12)
 
 
 # ----------------------------------------------------------------------------------------------------------
-# The bank
+# The ensemble of experts
 # ----------------------------------------------------------------------------------------------------------
 
 STEPS = (0.002, 0.006, 0.02, 0.06, 0.15)
@@ -152,8 +154,8 @@ class Ensemble:
         self.experts, self.counts, self.trust = list(experts), np.array(counts), np.array(trust)
         self.lead, self.tail, self.loose, self.strict = lead, tail, loose, strict
 
-    def judge(self, y, contamination):
-        """(whether experts with most of the trust reject the point, its squared distance by trust)."""
+    def evaluate(self, y, contamination):
+        """Return whether experts with most of the trust reject the point, and its squared distance by trust."""
         gamma_squared = self.strict if contamination > 0.04 else self.loose
         q = np.array([expert.size(y, "whitened") ** 2 for expert in self.experts], dtype=np.float64)
         distance = float(self.trust @ q)
@@ -161,7 +163,7 @@ class Ensemble:
         return bool(self.trust[q > gamma_squared].sum() > 0.5), distance
 
     def learn(self, y):
-        """Whether the slow experts have just taken over what the quick one knows."""
+        """Return whether the slow experts have just been replaced by the fast one."""
         losses = np.array([expert.score(y) for expert in self.experts], dtype=np.float64)
         self.trust = self.trust * np.exp(np.maximum(losses.min() - losses, -4.0))
         self.trust = (1 - 0.002) * self.trust / self.trust.sum() + 0.002 / 5
@@ -170,13 +172,15 @@ class Ensemble:
             expert.update(y, max(rho, 1 / count))
         if self.counts[0] % 64 == 0:
             best = self.most_trusted()
-            self.experts = [e if t >= 0.01 else copy_of(best) for e, t in zip(self.experts, self.trust, strict=True)]
+            self.experts = [
+                e if t >= 0.01 else copy_mixture(best) for e, t in zip(self.experts, self.trust, strict=True)
+            ]
         self.lead = max(0.0, self.lead + float(np.clip(losses[0] - losses[3], -2.0, 2.0)))
         if self.lead <= 16.0:
             return False
         self.lead = 0.0
         for e in (0, 1, 2):
-            self.experts[e] = copy_of(self.experts[3])
+            self.experts[e] = copy_mixture(self.experts[3])
             self.counts[e] = 16
         return True
 
@@ -208,46 +212,61 @@ class Ensemble:
 
 
 class Reinitializer:
-    """A cumulative sum of log-likelihood ratios: "most are rejected now" against "as many as ever"."""
+    """A cumulative sum of log-likelihood ratios: "most points are rejected now" against "the usual share"."""
 
-    def __init__(self, several, risen, since, rejected, contamination, n_points, wait, looks, latest):
-        self.several = several
-        self.risen, self.since, self.rejected = risen, since, rejected
+    def __init__(
+        self,
+        is_mixture,
+        evidence,
+        points_since_zero,
+        n_rejected,
+        contamination,
+        n_points,
+        points_until_check,
+        checks_left,
+        recent_points,
+    ):
+        self.is_mixture = is_mixture
+        self.evidence, self.points_since_zero, self.n_rejected = evidence, points_since_zero, n_rejected
         self.contamination, self.n_points = contamination, n_points
-        self.wait, self.looks, self.latest = wait, looks, list(latest)
+        self.points_until_check, self.checks_left, self.recent_points = (
+            points_until_check,
+            checks_left,
+            list(recent_points),
+        )
 
-    def count(self, y, rejected, taken_over):
+    def update(self, y, rejected, experts_replaced):
         """Return whether a re-initialization must be checked."""
-        self.latest = [*self.latest, np.array(y)][-64:]
-        usual = min(max(self.contamination, 0.02), 0.3)
+        self.recent_points = [*self.recent_points, np.array(y)][-64:]
+        usual_share = min(max(self.contamination, 0.02), 0.3)
         self.n_points += 1
         self.contamination += max(0.002, 1 / self.n_points) * (rejected - self.contamination)
-        due = self.several and self.is_due(taken_over)
+        is_due = self.is_mixture and self.is_check_due(experts_replaced)
         if rejected:
-            self.risen += math.log(0.7 / usual)
-            self.since += 1
-            self.rejected += 1
-            is_check_point = self.since % 8 == 0 if self.several else True
-            return due or (self.risen > 16.0 and self.rejected >= 10 and is_check_point)
-        if self.risen > 0.0:
-            self.risen += math.log(0.3 / (1 - usual))
-            self.since += 1
-            if self.risen <= 0.0:
-                self.risen, self.since, self.rejected = 0.0, 0, 0
-        return due
+            self.evidence += math.log(0.7 / usual_share)
+            self.points_since_zero += 1
+            self.n_rejected += 1
+            is_check_point = self.points_since_zero % 8 == 0 if self.is_mixture else True
+            return is_due or (self.evidence > 16.0 and self.n_rejected >= 10 and is_check_point)
+        if self.evidence > 0.0:
+            self.evidence += math.log(0.3 / (1 - usual_share))
+            self.points_since_zero += 1
+            if self.evidence <= 0.0:
+                self.evidence, self.points_since_zero, self.n_rejected = 0.0, 0, 0
+        return is_due
 
-    def is_due(self, taken_over):
-        """A mixture is checked 64, 128, … 320 points after the slow experts took over."""
-        if taken_over:
-            self.wait, self.looks = 64, 5
+    def is_check_due(self, experts_replaced):
+        """Return whether a check is due: mixtures are checked 64, 128, … 320 points after a replacement."""
+        if experts_replaced:
+            self.points_until_check, self.checks_left = 64, 5
             return False
-        if self.wait == 0:
+        if self.points_until_check == 0:
             return False
-        self.wait -= 1
-        if self.wait > 0:
+        self.points_until_check -= 1
+        if self.points_until_check > 0:
             return False
-        if self.looks > 1:
-            self.wait, self.looks = 64, self.looks - 1
+        if self.checks_left > 1:
+            self.points_until_check, self.checks_left = 64, self.checks_left - 1
         return True
 
 
@@ -261,47 +280,47 @@ EDGES = np.concatenate([np.arange(64) * 0.125, 8.0 + np.arange(65) * 0.5])  # of
 class PValues:
     """Histogram of surprises, and p-values from it."""
 
-    def __init__(self, counts, called=0):
-        self.counts, self.called = np.array(counts, dtype=np.float64), called
+    def __init__(self, counts, n_anomalies=0):
+        self.counts, self.n_anomalies = np.array(counts, dtype=np.float64), n_anomalies
 
-    def bin_of(self, surprise):
+    def get_bin(self, surprise):
         return int(np.clip(np.searchsorted(EDGES, max(surprise, 0.0), side="right") - 1, 0, 127))
 
-    def in_promise(self, far):
-        return self.called <= 2 + far * self.counts.sum()
+    def is_within_rate(self, far):
+        return self.n_anomalies <= 2 + far * self.counts.sum()
 
     def p_value(self, surprise, far):
         surprise = min(surprise, EDGES[-1])
-        n, index = self.counts.sum(), self.bin_of(surprise)
+        n, index = self.counts.sum(), self.get_bin(surprise)
         larger = self.counts[index + 1 :].sum()
         if larger < 10:
-            seen = 0.0 if self.in_promise(far) else (larger + 0.5 * self.counts[index]) / (n + 1)
-            return min(max(self.tail(surprise, n), seen), 1.0)
+            observed_share = 0.0 if self.is_within_rate(far) else (larger + 0.5 * self.counts[index]) / (n + 1)
+            return min(max(self.tail(surprise, n), observed_share), 1.0)
         low, high = EDGES[index], EDGES[index + 1]
-        along = max(0.0, (surprise - low) / (high - low))
-        here = larger + self.counts[index]
+        fraction = max(0.0, (surprise - low) / (high - low))
+        at_least = larger + self.counts[index]
         if larger > 0.1 * n:  # a straight line between the edges, further out one between the logarithms
-            return ((1 - along) * here + along * larger + 0.5) / (n + 1)
-        return (here + 0.5) ** (1 - along) * (larger + 0.5) ** along / (n + 1)
+            return ((1 - fraction) * at_least + fraction * larger + 0.5) / (n + 1)
+        return (at_least + 0.5) ** (1 - fraction) * (larger + 0.5) ** fraction / (n + 1)
 
     def tail(self, surprise, n):
-        """k/n·(1 + x/(k·m))^(−k): the 16 largest or more, continued as an exponential whose mean is not quite known."""
+        """k/n·(1 + x/(k·m))^(−k): the 16 largest or more, extrapolated by an exponential with an uncertain mean."""
         index, k, m = self.largest(16)
         if n > 15000:
             m = max(m, self.largest(0.002 * n)[2])
         x = max(surprise - EDGES[index], 0.0)
         return (1 + 150 / n) * k / (n + 1) * (1 + x / (k * m)) ** -k
 
-    def largest(self, at_least):
-        """The last bin with so many in it or beyond: its index, how many they are, their mean excess over its edge."""
-        index = max((p for p in range(128) if self.counts[p:].sum() >= at_least), default=0)
+    def largest(self, min_count):
+        """Return the last bin with min_count in it or beyond, this count, and the mean excess over its edge."""
+        index = max((p for p in range(128) if self.counts[p:].sum() >= min_count), default=0)
         middles, counts = (EDGES[:-1] + EDGES[1:])[index:] / 2, self.counts[index:]
         return index, counts.sum(), np.sum(counts * (middles - EDGES[index])) / counts.sum()
 
     def count(self, surprise, p, level, far):
-        """A surprise rarer than the level is moved to where it is just so rare, unless too many were called before."""
-        index = self.bin_of(surprise)
-        if p <= level and self.in_promise(far):
+        """Count a surprise; one rarer than the level counts at the level, unless too many were anomalies before."""
+        index = self.get_bin(surprise)
+        if p <= level and self.is_within_rate(far):
             while index > 0 and self.p_value(EDGES[index], far) <= level:
                 index -= 1
         self.counts[index] += 1
@@ -313,13 +332,13 @@ class PValues:
 
 
 class SlowMoments:
-    """Of one coordinate: a slow robust mean and variance, and how far the recent points are from them."""
+    """A slow robust mean and variance of one coordinate, and the distance of the recent points from them."""
 
     def __init__(self, mean, variance, count, far_out, streak, level, spread):
         self.mean, self.variance, self.count = mean, variance, count
         self.far_out, self.streak, self.level, self.spread = far_out, streak, level, spread
 
-    def follow(self, x):
+    def update(self, x):
         deviation = math.sqrt(self.variance)
         z = (x - self.mean) / deviation
         if abs(z) > 4.0:
@@ -340,14 +359,14 @@ class SlowMoments:
         self.mean += rho * z * deviation
         self.variance = max((1 - rho) * self.variance * (1 + rho * z * z), 1e-18)
 
-    def gone(self):
-        """w/(1 + w) of the length w of (level, spread)."""
+    def distance(self):
+        """Return w/(1 + w) for the length w of (level, spread)."""
         w = math.hypot(self.level, self.spread)
         return w / (1 + w)
 
 
 class ChangeScore:
-    """The mean of a short and a long average of how far the coordinates have gone."""
+    """The mean of a short and a long average of the distances of the coordinates."""
 
     def __init__(self, coordinates, short, long):
         self.coordinates, self.short, self.long = coordinates, short, long
@@ -355,10 +374,10 @@ class ChangeScore:
     def learn(self, y):
         for coordinate, x in zip(self.coordinates, y, strict=True):
             if not math.isnan(x):
-                coordinate.follow(x)
-        gone = np.mean([coordinate.gone() for coordinate in self.coordinates])
-        self.short += 0.1 * (gone - self.short)
-        self.long += 0.0075 * (gone - self.long)
+                coordinate.update(x)
+        distance = np.mean([coordinate.distance() for coordinate in self.coordinates])
+        self.short += 0.1 * (distance - self.short)
+        self.long += 0.0075 * (distance - self.long)
         return (self.short + self.long) / 2
 
 
@@ -368,48 +387,74 @@ class ChangeScore:
 
 
 class AutoLearner:
-    """All of it. core_squared: beyond it the scorers reject; odd_squared: within it nothing is an anomaly."""
+    """The automatic learner.
 
-    def __init__(self, scale, value, residual, lag, bank, rescue, calibration, change, core_squared, odd_squared, far):
-        self.scale, self.value, self.residual, self.lag, self.bank = scale, value, residual, lag, bank
-        self.rescue, self.calibration, self.change = rescue, calibration, change
-        self.core_squared, self.odd_squared, self.far = core_squared, odd_squared, far
+    core_threshold_squared: the scorers reject beyond it; anomaly_threshold_squared: no anomaly is closer.
+    """
+
+    def __init__(
+        self,
+        scale,
+        value_scorer,
+        residual_scorer,
+        ar1,
+        ensemble,
+        reinitializer,
+        p_values,
+        change_score,
+        core_threshold_squared,
+        anomaly_threshold_squared,
+        far,
+    ):
+        self.scale, self.value_scorer, self.residual_scorer, self.ar1, self.ensemble = (
+            scale,
+            value_scorer,
+            residual_scorer,
+            ar1,
+            ensemble,
+        )
+        self.reinitializer, self.p_values, self.change_score = reinitializer, p_values, change_score
+        self.core_threshold_squared, self.anomaly_threshold_squared, self.far = (
+            core_threshold_squared,
+            anomaly_threshold_squared,
+            far,
+        )
 
     def step(self, y):
         """Process a standardized point; return its results."""
-        rest = y - self.lag.expected()
-        first, excess, q = self.value.assess(y)
-        second, further, q_rest = self.residual.assess(rest)
-        unit = np.sum(np.log(self.scale[~np.isnan(y)]))
-        score = first + unit + 0.25 * (second + unit)
-        surprise = (excess + 0.25 * further) * min(1.0, 8.0 / len(y))
+        residual = y - self.ar1.expected()
+        value_score, value_surprise, q = self.value_scorer.score_only(y)
+        residual_score, residual_surprise, q_residual = self.residual_scorer.score_only(residual)
+        log_scale = np.sum(np.log(self.scale[~np.isnan(y)]))
+        score = value_score + log_scale + 0.25 * (residual_score + log_scale)
+        surprise = (value_surprise + 0.25 * residual_surprise) * min(1.0, 8.0 / len(y))
 
-        dropped, distance = self.bank.judge(y, self.rescue.contamination)
-        taken_over = False if dropped else self.bank.learn(y)
-        look = self.rescue.count(y, dropped, taken_over)
+        is_rejected, distance = self.ensemble.evaluate(y, self.reinitializer.contamination)
+        experts_replaced = False if is_rejected else self.ensemble.learn(y)
+        needs_check = self.reinitializer.update(y, is_rejected, experts_replaced)
 
-        out_of_core = q > self.core_squared
-        changed = self.value.learn(y, out_of_core)
-        if changed:
-            if self.value.core.K == 1:
-                self.value.swap()
+        is_outlier = q > self.core_threshold_squared
+        core_replaced = self.value_scorer.learn(y, is_outlier)
+        if core_replaced:
+            if self.value_scorer.core.K == 1:
+                self.value_scorer.swap()
             else:
-                self.value.install(self.bank.most_trusted())
-        if self.residual.learn(rest, q_rest > self.core_squared):
-            self.residual.swap()
-        self.lag.learn(y, out_of_core)
+                self.value_scorer.replace_core(self.ensemble.most_trusted())
+        if self.residual_scorer.learn(residual, q_residual > self.core_threshold_squared):
+            self.residual_scorer.swap()
+        self.ar1.learn(y, is_outlier)
 
-        p = self.calibration.p_value(surprise, self.far)
-        self.calibration.count(surprise, p, 0.1 * self.far, self.far)
-        anomaly = p <= self.far and distance > self.odd_squared
-        self.calibration.called += anomaly
+        p = self.p_values.p_value(surprise, self.far)
+        self.p_values.count(surprise, p, 0.1 * self.far, self.far)
+        anomaly = p <= self.far and distance > self.anomaly_threshold_squared
+        self.p_values.n_anomalies += anomaly
         return {
             "score": score,
-            "change_score": self.change.learn(y),
+            "change_score": self.change_score.learn(y),
             "p_value": p,
-            "rejected": dropped,
+            "rejected": is_rejected,
             "anomaly": anomaly,
-            "look": look,
-            "taken over": taken_over,
-            "new core": changed,
+            "needs_check": needs_check,
+            "experts_replaced": experts_replaced,
+            "core_replaced": core_replaced,
         }

@@ -1,8 +1,8 @@
-"""The oracle: Algorithm 1 (SRA) and the models it drives, slow, obvious and numpy only.
+"""Reference implementation of Algorithm 1 (SRA) and the models it drives: slow, obvious, numpy only.
 
 Every compiled kernel of limpet is checked against this file. It is written from the equations of the paper
 ("Online Robust and Adaptive Learning from Data Streams", Section 3) and imports nothing of the library. It
-never optimises, never floors a variance and never makes a start: the first parameters are given.
+never optimises, never floors a variance and never initializes: the first parameters are given.
 
 Statistics are raw, about the origin, so s3/s1 - mu mu^T cancels where the data lie far from 0. They are
 therefore kept in `np.longdouble`; only numpy.linalg, which has no such type, works in float64.
@@ -30,7 +30,7 @@ def real(values):
 
 
 # ----------------------------------------------------------------------------------------------------------
-# Step sizes: t -> rho_t, with t the 1-based count of points, those of the start included.
+# Step sizes: t -> rho_t, with t the 1-based count of points, those of the initialization included.
 # ----------------------------------------------------------------------------------------------------------
 
 
@@ -39,12 +39,12 @@ def constant(rho):
     return lambda t: REAL(rho)
 
 
-def one_over_t():
+def inverse_time():
     """rho_t = 1/t."""
     return lambda t: REAL(1) / REAL(t)
 
 
-def power_law(scale, shift, power):
+def polynomial_decay(scale, shift, power):
     """rho_t = scale (t + shift)^(-power)."""
     return lambda t: REAL(scale) * (REAL(t) + REAL(shift)) ** (-REAL(power))
 
@@ -55,10 +55,10 @@ def power_law(scale, shift, power):
 
 
 class Run(NamedTuple):
-    """What `run` saw, a row for each point; all float64."""
+    """Results of `run`, one row per point; all float64."""
 
-    scores: np.ndarray  # (T,)   -log f(y_t; theta_{t-1}), of dropped points too
-    dropped: np.ndarray  # (T,)   bool
+    scores: np.ndarray  # (T,)   -log f(y_t; theta_{t-1}), of rejected points too
+    rejected: np.ndarray  # (T,)   bool
     sizes: np.ndarray  # (T,)   ||H_{theta_{t-1}}(y_t)||
     parameters: dict  # name -> (T, ...), after the row was accepted or rejected
     statistics: dict  # name -> (T, ...), likewise
@@ -68,12 +68,12 @@ def run(model, X, gamma, norm, step, warmup, t0, y=None, patience=0):
     """Algorithm 1 over the rows of X (of X and y for a regression); `model` is left where it ends.
 
     t0 is the number of points the model was started from: the first row is point t = t0 + 1. The threshold
-    acts from t = warmup + 1 on. A dropped point counts: t increases. After `patience` dropped in a row (0: never), the
-    next `warmup` points are all accepted.
+    acts from t = warmup + 1 on. A rejected point counts: t increases. After `patience` consecutive rejections (0:
+    never), the next `warmup` points are all accepted.
     """
-    in_a_row, lifted = 0, 0
+    consecutive, n_lifted = 0, 0
     X = np.asarray(X)
-    scores, dropped, sizes, parameters, statistics = [], [], [], [], []
+    scores, rejected, sizes, parameters, statistics = [], [], [], [], []
     for i in range(len(X)):
         t = t0 + i + 1
         point = X[i] if y is None else (X[i], y[i])
@@ -82,33 +82,33 @@ def run(model, X, gamma, norm, step, warmup, t0, y=None, patience=0):
         score = model.score(point)
         size = float(model.size(point, norm))
         # G = H where ||H|| <= gamma, and 0 where ||H|| > gamma
-        drop = t > warmup and size > gamma and lifted == 0
-        lifted = max(0, lifted - 1)
-        in_a_row = in_a_row + 1 if drop else 0
-        if patience > 0 and in_a_row == patience:
-            in_a_row, lifted = 0, warmup
-        if not drop:
+        is_rejected = t > warmup and size > gamma and n_lifted == 0
+        n_lifted = max(0, n_lifted - 1)
+        consecutive = consecutive + 1 if is_rejected else 0
+        if patience > 0 and consecutive == patience:
+            consecutive, n_lifted = 0, warmup
+        if not is_rejected:
             model.update(point, rho)
 
         scores.append(score)
         sizes.append(size)
-        dropped.append(drop)
+        rejected.append(is_rejected)
         parameters.append(model.parameters())
         statistics.append(model.statistics())
     return Run(
         np.array(scores, dtype=np.float64),
-        np.array(dropped, dtype=bool),
+        np.array(rejected, dtype=bool),
         np.array(sizes, dtype=np.float64),
         stack(parameters),
         stack(statistics),
     )
 
 
-def stack(rows):
+def stack(dicts):
     """A list of dicts of arrays as a dict of arrays."""
-    if not rows:
+    if not dicts:
         return {}
-    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0]}
+    return {name: np.array([row[name] for row in dicts], dtype=np.float64) for name in dicts[0]}
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def stack(rows):
 
 
 class Mixture:
-    """What mixtures share. `self.s` is a dict: s["s1"] is (K,), every other statistic (K, ...).
+    """Base class of mixtures. `self.s` is a dict: s["s1"] is (K,), every other statistic (K, ...).
 
     A member gives theta_bar() and, of (theta, y), log_densities, expected_statistics and squared_distances.
     alpha > 0 is SDEM: the responsibilities of the update are smoothed; those in the norm of H are not.
@@ -179,12 +179,12 @@ class Mixture:
         return dict(self.s)
 
     def point(self, y):
-        """y as a long-double vector. Points the library skips (all missing, infinite) are refused."""
+        """y as a long-double vector. Invalid points (all missing, infinite) raise."""
         y = np.atleast_1d(real(y))
         if y.shape != (self.d,):
             raise ValueError(f"a point has {self.d} coordinates; this one has shape {y.shape}")
         if np.all(np.isnan(y)) or np.any(np.isinf(y)):
-            raise ValueError(f"the oracle takes no bad points: {y}")
+            raise ValueError(f"the reference takes no invalid points: {y}")
         return y
 
 
@@ -232,10 +232,10 @@ class GaussianMixture(Mixture):
         for k in range(self.K):
             self.s["s1"][k] = weights[k]
             self.s["s2"][k] = weights[k] * means[k]
-            self.s["s3"][k] = weights[k] * self.kept(covariances[k] + np.outer(means[k], means[k]))
+            self.s["s3"][k] = weights[k] * self.apply_structure(covariances[k] + np.outer(means[k], means[k]))
 
-    def kept(self, matrix):
-        """The matrix, or its diagonal alone."""
+    def apply_structure(self, matrix):
+        """Return the matrix, or its diagonal if covariances are diagonal."""
         return np.diag(np.diag(matrix)) if self.diagonal else matrix
 
     def theta_bar(self):
@@ -251,7 +251,7 @@ class GaussianMixture(Mixture):
             pull = s1[k] * kappa / (s1[k] + kappa) * np.outer(m - c, m - c)
             weights[k] = (s1[k] + a) / (1 + self.K * a)
             means[k] = (s2[k] + kappa * c) / (s1[k] + kappa)
-            covariances[k] = self.kept((s1[k] * C + pull + nu * self.psi) / (s1[k] + nu))
+            covariances[k] = self.apply_structure((s1[k] * C + pull + nu * self.psi) / (s1[k] + nu))
         return {"weights": weights, "means": means, "covariances": covariances}
 
     def log_densities(self, theta, y):
@@ -282,7 +282,7 @@ class GaussianMixture(Mixture):
                 mean[m] = mu[m] + Sigma_mo @ solve(Sigma_oo, y[o] - mu[o])
                 covariance[np.ix_(m, m)] = Sigma_mm - Sigma_mo @ solve(Sigma_oo, Sigma_om)
             first[k] = mean
-            second[k] = self.kept(np.outer(mean, mean) + covariance)
+            second[k] = self.apply_structure(np.outer(mean, mean) + covariance)
         return {"s2": first, "s3": second}
 
     def squared_distances(self, theta, y):
@@ -372,7 +372,7 @@ def squared_distance(y, mean, covariance):
 
 
 class Regression:
-    """What regressions share: theta = (b_1 .. b_p, b_0), H_b = lambda b - e x~, H_0 = -e (no penalty).
+    """Base class of regressions: theta = (b_1 .. b_p, b_0), H_b = lambda b - e x~, H_0 = -e (no penalty).
 
     A member gives residual(point), e, and longest_step(x~), the step beyond which a point would be overshot.
     """
@@ -392,7 +392,7 @@ class Regression:
         if x.shape != self.b.shape:
             raise ValueError(f"a point has {len(self.b)} features; this one has shape {x.shape}")
         if np.any(np.isinf(x)):
-            raise ValueError(f"the oracle takes no bad points: {x}")
+            raise ValueError(f"the reference takes no invalid points: {x}")
         x = (x - self.feature_centres) / self.feature_scales
         x[np.isnan(x)] = 0
         return x
@@ -410,7 +410,7 @@ class Regression:
         H_b, H_0 = self.H(point)
         return np.sqrt(np.sum(H_b**2) + H_0**2)
 
-    def descend(self, point, rho):
+    def gradient_step(self, point, rho):
         """(b, b_0) <- (b, b_0) - rho' H with rho' = min(rho, the longest step)."""
         H_b, H_0 = self.H(point)
         rho = min(rho, self.longest_step(self.standardised(point[0])))
@@ -441,7 +441,7 @@ class LinearRegression(Regression):
         """e = y~ - (b . x~ + b_0)."""
         x, y = point
         if not np.isfinite(y):
-            raise ValueError(f"the oracle takes no bad targets: {y}")
+            raise ValueError(f"the reference takes no invalid targets: {y}")
         return (REAL(y) - self.target_centre) / self.target_scale - self.linear(x)
 
     def longest_step(self, x):
@@ -464,7 +464,7 @@ class LinearRegression(Regression):
 
     def update(self, point, rho):
         H_v = self.v - self.residual(point) ** 2
-        self.descend(point, rho)
+        self.gradient_step(point, rho)
         self.v = self.v - rho * H_v
 
     def parameters(self):
@@ -512,7 +512,7 @@ class LogisticRegression(Regression):
         raise ValueError(f"norm must be one of {self.norms}, not {norm!r}")
 
     def update(self, point, rho):
-        self.descend(point, rho)
+        self.gradient_step(point, rho)
 
     def parameters(self):
         return {"coefficients": self.b, "intercept": self.b_0}

@@ -11,8 +11,8 @@ from reference.sra import (
     LogisticRegression,
     PoissonMixture,
     constant,
-    one_over_t,
-    power_law,
+    inverse_time,
+    polynomial_decay,
     run,
 )
 
@@ -20,7 +20,7 @@ SIGMA = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.4], [-0.3, 0.4, 1.5]])
 NAN = math.nan
 
 
-def two_gaussians(**settings):
+def make_two_gaussians(**settings):
     means = np.array([[0.0, 1.0, -1.0], [2.0, -1.0, 0.5]])
     return GaussianMixture([0.3, 0.7], means, [SIGMA, SIGMA[::-1, ::-1]], **settings)
 
@@ -34,8 +34,8 @@ def normal_density(y, mean, covariance):
 
 def test_step_sizes():
     assert float(constant(0.1)(7)) == 0.1
-    assert float(one_over_t()(8)) == 0.125
-    assert float(power_law(3.0, 2.0, 0.5)(7)) == pytest.approx(1.0)
+    assert float(inverse_time()(8)) == 0.125
+    assert float(polynomial_decay(3.0, 2.0, 0.5)(7)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
@@ -43,7 +43,7 @@ def test_one_gaussian_with_steps_1_over_t_is_the_sample_mean_and_covariance(cova
     X = np.random.default_rng(0).normal(size=(30, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]]) + [3.0, -4.0]
     start = 4
     model = GaussianMixture([1], [X[:start].mean(0)], [np.cov(X[:start].T, ddof=0)], covariance)
-    result = run(model, X[start:], math.inf, "full", one_over_t(), 0, start)
+    result = run(model, X[start:], math.inf, "full", inverse_time(), 0, start)
     for i in range(len(X) - start):
         seen = X[: start + i + 1]
         expected = np.cov(seen.T, ddof=0)
@@ -51,11 +51,11 @@ def test_one_gaussian_with_steps_1_over_t_is_the_sample_mean_and_covariance(cova
             expected = np.diag(np.diag(expected))
         np.testing.assert_allclose(result.parameters["means"][i, 0], seen.mean(0), rtol=1e-12)
         np.testing.assert_allclose(result.parameters["covariances"][i, 0], expected, rtol=1e-11, atol=1e-13)
-    assert not result.dropped.any()
+    assert not result.rejected.any()
 
 
 def test_gaussian_score_and_responsibilities_are_bayes_rule():
-    model, y = two_gaussians(), np.array([1.0, 0.5, 0.0])
+    model, y = make_two_gaussians(), np.array([1.0, 0.5, 0.0])
     theta = model.theta_bar()
     np.testing.assert_allclose(theta["covariances"][0].astype(float), SIGMA, rtol=1e-14)
     joint = np.array(
@@ -68,7 +68,7 @@ def test_gaussian_score_and_responsibilities_are_bayes_rule():
 @pytest.mark.parametrize("y", [[0.0, 0.0, 0.0], [1e6, -1e6, 1e6], [NAN, 1.0, NAN]])
 @pytest.mark.parametrize("alpha", [0, 1])
 def test_responsibilities_and_weights_sum_to_one(y, alpha):
-    model = two_gaussians(alpha=alpha)
+    model = make_two_gaussians(alpha=alpha)
     assert float(model.responsibilities(y).sum()) == pytest.approx(1, abs=1e-15)
     assert np.isfinite(float(model.score(y)))
     model.update(y, 0.1)
@@ -117,15 +117,15 @@ def test_threshold_is_strict_and_waits_for_the_warmup():
     X = np.array([[3.0], [3.0], [3.0]])
     on_the_edge = run(GaussianMixture(**start), X[:1], 3.0, "mean", constant(0.1), 0, 0)
     assert on_the_edge.sizes[0] == 3
-    assert not on_the_edge.dropped[0]
+    assert not on_the_edge.rejected[0]
     result = run(GaussianMixture(**start), X, 1.0, "mean", constant(0.1), 6, 5)
-    np.testing.assert_array_equal(result.dropped, [False, True, True])
+    np.testing.assert_array_equal(result.rejected, [False, True, True])
     np.testing.assert_allclose(result.parameters["means"][:, 0, 0], 0.3)
     assert result.scores[1] == result.scores[2]
 
 
 def test_sdem_smooths_the_update_and_not_the_norm():
-    plain, smooth, y, rho, alpha = two_gaussians(), two_gaussians(alpha=0.8), [1.0, 0.5, 0.0], 0.25, 0.8
+    plain, smooth, y, rho, alpha = make_two_gaussians(), make_two_gaussians(alpha=0.8), [1.0, 0.5, 0.0], 0.25, 0.8
     assert plain.size(y, "full") == smooth.size(y, "full")
     r = plain.responsibilities(y).astype(float)
     smooth.update(y, rho)
@@ -136,7 +136,7 @@ def test_sdem_smooths_the_update_and_not_the_norm():
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_penalty_at_infinity_gives_the_centre_and_psi(covariance):
     centre, psi = np.array([5.0, 6.0, 7.0]), 3 * np.eye(3) + 0.5
-    model = two_gaussians(covariance=covariance, a=1e18, kappa=1e18, nu=1e18, centre=centre, psi=psi)
+    model = make_two_gaussians(covariance=covariance, a=1e18, kappa=1e18, nu=1e18, centre=centre, psi=psi)
     theta = model.theta_bar()
     expected = np.diag(np.diag(psi)) if covariance == "diagonal" else psi
     for k in range(2):
@@ -148,7 +148,7 @@ def test_penalty_at_infinity_gives_the_centre_and_psi(covariance):
 def test_penalised_m_step_is_stationary():
     """theta_bar minimises psi(theta) + R(theta) - <s, phi(theta)>, whose slope is 0 there."""
     a, kappa, nu, c, psi = 0.1, 0.7, 0.4, np.array([1.0, 0.0, 2.0]), np.eye(3) + 0.2
-    model = two_gaussians(a=a, kappa=kappa, nu=nu, centre=c, psi=psi)
+    model = make_two_gaussians(a=a, kappa=kappa, nu=nu, centre=c, psi=psi)
     s = {name: model.s[name].astype(float) for name in model.s}
     theta = {name: value.astype(float) for name, value in model.theta_bar().items()}
 
@@ -193,11 +193,11 @@ def test_poisson_missing_and_penalty():
     np.testing.assert_allclose(model.theta_bar()["rates"].astype(float), [[9], [9]])
     np.testing.assert_allclose(model.theta_bar()["weights"].astype(float), [0.5, 0.5])
     X = np.random.default_rng(2).poisson(3.0, size=(40, 1))
-    result = run(PoissonMixture([1], [X[:5].mean(0)]), X[5:], math.inf, "mean", one_over_t(), 0, 5)
+    result = run(PoissonMixture([1], [X[:5].mean(0)]), X[5:], math.inf, "mean", inverse_time(), 0, 5)
     np.testing.assert_allclose(result.parameters["rates"][-1, 0], X.mean(0), rtol=1e-13)
 
 
-def regressions():
+def make_regressions():
     standardization = {"feature_centres": [1.0, -2.0], "feature_scales": [2.0, 0.5], "penalty": 0.3}
     linear = LinearRegression([0.4, -0.2], 0.1, 0.5, target_centre=10.0, target_scale=4.0, **standardization)
     return [(linear, ([2.0, -1.0], 13.0)), (LogisticRegression([0.4, -0.2], 0.1, **standardization), ([2.0, -1.0], 1))]
@@ -205,7 +205,7 @@ def regressions():
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_regression_H_is_the_gradient(which):
-    model, point = regressions()[which]
+    model, point = make_regressions()[which]
 
     def loss(b, b_0):
         model.b, model.b_0 = b, b_0
@@ -220,7 +220,7 @@ def test_regression_H_is_the_gradient(which):
 
 
 def test_linear_regression_by_hand():
-    model, (x, y) = regressions()[0]
+    model, (x, y) = make_regressions()[0]
     # x~ = (0.5, 2), prediction 0.2 - 0.4 + 0.1 = -0.1, y~ = 0.75, e = 0.85
     assert float(model.score((x, y))) == pytest.approx(
         -math.log(normal_density(np.array([13.0]), 9.6, np.array([[8.0]])))
@@ -233,7 +233,7 @@ def test_linear_regression_by_hand():
     assert result.parameters["variance"][0] == pytest.approx(0.5 - 0.01 * (0.5 - 0.85**2))
 
 
-def test_linear_regression_never_overshoots_and_bears_missing_features():
+def test_linear_regression_does_not_overshoot_and_accepts_missing_features():
     model = LinearRegression([0.4, -0.2], 0.1, 0.5, [0, 0], [1, 1], 0, 1)
     model.update(([30.0, NAN], 5.0), 0.9)
     assert float(model.residual(([30.0, NAN], 5.0))) == pytest.approx(0, abs=1e-12)
@@ -244,7 +244,7 @@ def test_linear_regression_never_overshoots_and_bears_missing_features():
 
 
 def test_logistic_regression_by_hand():
-    model, (x, _) = regressions()[1]
+    model, (x, _) = make_regressions()[1]
     p = 1 / (1 + math.exp(0.1))
     for y, likelihood in [(1, p), (0, 1 - p)]:
         assert float(model.score((x, y))) == pytest.approx(-math.log(likelihood))

@@ -19,12 +19,12 @@ from limpet.plots.alarm_map import Strip, draw_alarm_map
 from limpet.plots.overview import MAX_PANELS, draw_overview, select_variables, value_limits
 from limpet.report.detection import DetectionReport, StreamReport, write_detection
 from limpet.report.html import check_report
-from limpet.streams.batch import RejectLog
+from limpet.streams.batch import InputErrorLog
 from limpet.streams.downsample import MinMaxSummary
 from limpet.streams.schema import Schema
 
 SHIFT = Alarm("change", 205, 200, 8.0, "up", (0,))
-ODD = Alarm("anomaly", 100, 100, 90.0, "up", (0,), 1e-9)
+ANOMALY = Alarm("anomaly", 100, 100, 90.0, "up", (0,), 1e-9)
 START = np.datetime64("2024-05-01", "ns")
 
 
@@ -46,34 +46,37 @@ def make_summary(n=400, d=1, *, values=None, times=None, auto=True, means=True, 
     return summary
 
 
-def dates(n, step="60s"):
+def make_dates(n, step="60s"):
     return START + np.arange(n) * np.timedelta64(int(step[:-1]), "s")
 
 
-def picture_of(png):
+def read_pixels(png):
     Image = pytest.importorskip("PIL.Image")
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
 
 
-def shows(png, color, min_pixels=30):
+def has_color(png, color, min_pixels=30):
     rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
-    return int((np.abs(picture_of(png) - rgb).sum(axis=-1) < 12).sum()) >= min_pixels
+    return int((np.abs(read_pixels(png) - rgb).sum(axis=-1) < 12).sum()) >= min_pixels
 
 
-HARD = {
-    "points": lambda: (make_summary(), [ODD, SHIFT]),
-    "buckets": lambda: (make_summary(max_buckets=64), [ODD, SHIFT]),
-    "dates": lambda: (make_summary(times=dates(400)), [ODD, SHIFT]),
-    "eight variables": lambda: (make_summary(d=8), [ODD, SHIFT, Alarm("change", 300, 290, 2.0, "wider", ("v3", "v4"))]),
+CASES = {
+    "points": lambda: (make_summary(), [ANOMALY, SHIFT]),
+    "buckets": lambda: (make_summary(max_buckets=64), [ANOMALY, SHIFT]),
+    "dates": lambda: (make_summary(times=make_dates(400)), [ANOMALY, SHIFT]),
+    "eight variables": lambda: (
+        make_summary(d=8),
+        [ANOMALY, SHIFT, Alarm("change", 300, 290, 2.0, "wider", ("v3", "v4"))],
+    ),
     "a plain learner": lambda: (make_summary(auto=False, means=False), []),
     "three rows": lambda: (make_summary(3), []),
-    "one row": lambda: (make_summary(1, times=dates(1)), []),
+    "one row": lambda: (make_summary(1, times=make_dates(1)), []),
     "a constant": lambda: (make_summary(values=np.full((50, 1), 7.0)), []),
     "a huge constant": lambda: (make_summary(values=np.full((50, 1), 3e9), max_buckets=16), []),
     "no values": lambda: (make_summary(values=np.full((50, 2), np.nan)), []),
     "huge numbers": lambda: (make_summary(values=np.geomspace(1.0, 1e300, 60)[:, None]), []),
-    "all dropped": lambda: (make_summary(values=np.full((9, 1), 99.0)), []),
+    "all rejected": lambda: (make_summary(values=np.full((9, 1), 99.0)), []),
     "no size": lambda: (make_summary(), [Alarm("change", 205, 200, math.nan, "up", (0,))]),
     "alarms of nowhere": lambda: (make_summary(), [Alarm("change", 9999, 9998, math.inf, "up", (7, "x"))]),
     "thousands of alarms": lambda: (
@@ -84,58 +87,58 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("case", HARD.values(), ids=HARD)
-def test_any_stream_can_be_drawn(case, recwarn):
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_all_kinds_of_streams_are_drawn(case, recwarn):
     pytest.importorskip("matplotlib")
     summary, alarms = case()
-    assert picture_of(draw_overview(summary, alarms, title="a $ b", scores=summary.width > 1)).shape[1] == 1440
+    assert read_pixels(draw_overview(summary, alarms, title="a $ b", scores=summary.width > 1)).shape[1] == 1440
     assert not recwarn.list
 
 
 def test_narrow_pictures_and_maps(recwarn):
     pytest.importorskip("matplotlib")
-    strips = [Strip(name, *case()) for name, case in HARD.items()]
-    assert picture_of(draw_overview(strips[0].summary, strips[0].alarms, narrow=True)).shape[1] < 800
-    assert picture_of(draw_alarm_map(strips)).shape[1] == 1440
-    assert picture_of(draw_alarm_map(strips[:1], narrow=True)).shape[1] < 800
+    strips = [Strip(name, *case()) for name, case in CASES.items()]
+    assert read_pixels(draw_overview(strips[0].summary, strips[0].alarms, narrow=True)).shape[1] < 800
+    assert read_pixels(draw_alarm_map(strips)).shape[1] == 1440
+    assert read_pixels(draw_alarm_map(strips[:1], narrow=True)).shape[1] < 800
     assert not recwarn.list
 
 
 @pytest.mark.parametrize("max_buckets", [4096, 64])
-def test_what_is_there_is_drawn_and_what_is_not_is_not(max_buckets):
+def test_only_existing_results_are_drawn(max_buckets):
     pytest.importorskip("matplotlib")
     summary = make_summary(max_buckets=max_buckets)
-    whole = draw_overview(summary, [ODD, SHIFT], scores=False, legend=False)
-    assert all(shows(whole, color, 12) for color in (BLUE, PURPLE, RED, VERMILION))
-    assert whole == draw_overview(summary, [ODD, SHIFT], scores=False, legend=False)
+    whole = draw_overview(summary, [ANOMALY, SHIFT], scores=False, legend=False)
+    assert all(has_color(whole, color, 12) for color in (BLUE, PURPLE, RED, VERMILION))
+    assert whole == draw_overview(summary, [ANOMALY, SHIFT], scores=False, legend=False)
     calm = make_summary(values=np.random.default_rng(1).standard_normal((400, 1)), means=False, max_buckets=max_buckets)
     bare = draw_overview(calm, [], scores=False, legend=False)
-    assert not any(shows(bare, color, 12) for color in (BLUE, PURPLE, RED, VERMILION))
+    assert not any(has_color(bare, color, 12) for color in (BLUE, PURPLE, RED, VERMILION))
 
 
-def test_nothing_cannot_be_drawn():
+def test_empty_input_raises():
     pytest.importorskip("matplotlib")
     for call in (lambda: draw_overview(MinMaxSummary(("a",)), []), lambda: draw_alarm_map([])):
         with pytest.raises(InvalidInputError):
             call()
 
 
-def test_far_outliers_do_not_squash_the_rest():
+def test_value_limits_exclude_far_outliers():
     low, high = value_limits(make_summary(), 0)
     assert -6.0 < low < -2.0
     assert 10.0 < high < 15.0
     near = np.random.default_rng(0).standard_normal((400, 1)) * 20.0
     near[100] = 75.0
-    assert value_limits(make_summary(values=near), 0)[1] > 75.0  # dropped, but not so far
+    assert value_limits(make_summary(values=near), 0)[1] > 75.0  # rejected, but near
 
 
-def test_the_axis_is_that_of_times_where_they_rise():
-    late = dates(400)
+def test_axis_shows_times_if_they_increase():
+    late = make_dates(400)
     late[200] -= np.timedelta64(120, "s")
     axis = make_row_axis(make_summary(times=late))
     assert axis.kind == DATE_AXIS
     assert axis([399])[0] - axis([0])[0] == pytest.approx(399 / 1440)
-    assert make_row_axis(make_summary(times=dates(400)[::-1])).kind == ROW_AXIS
+    assert make_row_axis(make_summary(times=make_dates(400)[::-1])).kind == ROW_AXIS
     assert make_row_axis(make_summary(times=np.full(400, START))).kind == ROW_AXIS
     assert make_row_axis(make_summary(times=np.arange(400.0) / 2, max_buckets=64))([50, 101]) == pytest.approx(
         [25.0, 50.5]
@@ -156,7 +159,7 @@ def test_any_span_of_time_has_some_ticks(days, ticks, recwarn):
     assert not recwarn.list
 
 
-def test_of_very_many_variables_those_with_alarms_are_drawn():
+def test_variables_with_alarms_are_selected():
     summary = make_summary(20, 40)
     shown = select_variables(
         summary, [Alarm("change", 9, 8, 1.0, "up", ("v37", 5)), Alarm("anomaly", 9, 9, 1.0, "up", (39,))]
@@ -166,35 +169,35 @@ def test_of_very_many_variables_those_with_alarms_are_drawn():
     assert shown == sorted(shown)
 
 
-def make_rejects():
-    rejects = RejectLog()
+def make_input_errors():
+    errors = InputErrorLog()
     for index in range(7):
-        rejects.add("not a number", index, "<img src=x>")
-    return rejects
+        errors.add("not a number", index, "<img src=x>")
+    return errors
 
 
-def write_page(tmp_path, report):
+def write_and_read_page(tmp_path, report):
     write_detection(tmp_path / "report.html", report)
     return (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
+def test_page_has_the_key_figures_and_escapes_input(tmp_path):
     pytest.importorskip("matplotlib")
     columns = Schema(("<script>", "b"), "when", "ISO 8601", None, {"note": "not numeric"}, ("pump",))
-    summary = make_summary(d=2, times=dates(400), names=columns.values)
+    summary = make_summary(d=2, times=make_dates(400), names=columns.values)
     report = DetectionReport(
         "a <b> file.csv",
         columns,
-        [StreamReport("all", summary, [ODD, SHIFT])],
-        [replace(ODD, time="2024-05-01T01:40:00Z"), replace(SHIFT, time="2024-05-01T03:25:00Z")],
+        [StreamReport("all", summary, [ANOMALY, SHIFT])],
+        [replace(ANOMALY, time="2024-05-01T01:40:00Z"), replace(SHIFT, time="2024-05-01T03:25:00Z")],
         n_points=400,
         n_rejected=1,
         n_records=407,
-        malformed=make_rejects(),
+        malformed=make_input_errors(),
         far=1e-4,
         command="limpet detect 'a <b> file.csv'",
     )
-    page = write_page(tmp_path, report)
+    page = write_and_read_page(tmp_path, report)
     for fact in (
         "1 change and 1 anomaly in 400 points, from 2024-05-01 00:00 to 2024-05-01 06:39.",
         "<h1>a &lt;b&gt; file.csv</h1>",
@@ -215,15 +218,15 @@ def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
     assert "<h2>Streams</h2>" not in page
 
 
-def test_a_file_without_alarms(tmp_path):
+def test_page_without_alarms(tmp_path):
     calm = StreamReport("all", None, [], 400)
-    page = write_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, far=1e-3))
-    assert "Nothing to report: no change and no anomaly in 400 points." in page
+    page = write_and_read_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, far=1e-3))
+    assert "No changes and no anomalies in 400 points." in page
     assert "<h2>Alarms</h2>" not in page
-    page = write_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, n_rejected=3))
+    page = write_and_read_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, n_rejected=3))
     assert "400 points: 3 points rejected." in page  # a learner that raises no alarms
     assert "<h2>False alarms</h2>" not in page
-    page = write_page(
+    page = write_and_read_page(
         tmp_path,
         DetectionReport("f.csv", Schema(("v0",)), [StreamReport("all", MinMaxSummary(("v0",)))], [], 0, far=1e-3),
     )
@@ -231,21 +234,21 @@ def test_a_file_without_alarms(tmp_path):
 
 
 @pytest.mark.long
-def test_a_hundred_streams_make_a_page_one_can_read(tmp_path):
+def test_page_of_a_hundred_streams(tmp_path):
     pytest.importorskip("matplotlib")
-    summaries = [make_summary(60, times=dates(60)) for _ in range(99)]
-    loud = {
+    summaries = [make_summary(60, times=make_dates(60)) for _ in range(99)]
+    alarms_by_stream = {
         3: [Alarm("change", 35, 30, 8.0, "up", (0,), key="s3")] * 2,
         70: [Alarm("anomaly", 15, 15, 9.0, "up", (0,))],
     }
-    streams = [StreamReport(f"s{i}", summary, loud.get(i, [])) for i, summary in enumerate(summaries)]
+    streams = [StreamReport(f"s{i}", summary, alarms_by_stream.get(i, [])) for i, summary in enumerate(summaries)]
     streams.append(StreamReport("s99", None, [], 12_345, 77))
-    alarms = [replace(alarm, key=f"s{i}") for i in loud for alarm in loud[i]]
+    alarms = [replace(alarm, key=f"s{i}") for i in alarms_by_stream for alarm in alarms_by_stream[i]]
     n = 99 * 60 + 12_345
     report = DetectionReport(
         "f.csv", Schema(("v0",), key="who"), streams, alarms, n, far=1e-4, joint=False, n_streams=150
     )
-    page = write_page(tmp_path, report)
+    page = write_and_read_page(tmp_path, report)
     assert page.count("<img ") == 3  # the map, and the two streams with alarms
     assert "The 60 with most alarms of 150." in page
     assert "2 changes and 1 anomaly in 18,285 points of 150 streams" in page
@@ -255,18 +258,18 @@ def test_a_hundred_streams_make_a_page_one_can_read(tmp_path):
     assert "Each stream is monitored separately." in page
 
 
-def test_too_many_alarms_are_the_most_important_ones(tmp_path):
-    odd = [Alarm("anomaly", row, row, float(row % 1000), "up", (0,), 1e-5) for row in range(2000)]
+def test_page_shows_the_most_important_of_many_alarms(tmp_path):
+    anomalies = [Alarm("anomaly", row, row, float(row % 1000), "up", (0,), 1e-5) for row in range(2000)]
     shifts = [Alarm("change", row, row - 9, 2.0, "wider", (0,)) for row in (77, 1234)]
     report = DetectionReport(
         "f.csv",
         Schema(("v0",)),
         [],
-        sorted(odd + shifts, key=lambda alarm: alarm.row),
+        sorted(anomalies + shifts, key=lambda alarm: alarm.row),
         2000,
         far=1e-4,
     )
-    page = write_page(tmp_path, report)
+    page = write_and_read_page(tmp_path, report)
     assert "200 of 2,002 alarms" in page
     assert page.count('<span class="marker bar">') == 2
     assert page.count('<span class="marker dot">') == 198
@@ -275,7 +278,7 @@ def test_too_many_alarms_are_the_most_important_ones(tmp_path):
 
 
 @pytest.mark.parametrize("module", ["matplotlib", "jinja2"])
-def test_a_missing_package_is_named_before_the_work(module, tmp_path, monkeypatch):
+def test_missing_package_raises_first(module, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == module]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
@@ -286,7 +289,7 @@ def test_a_missing_package_is_named_before_the_work(module, tmp_path, monkeypatc
         write_detection(tmp_path / "report.html", report)
 
 
-def test_it_shows_what_a_detector_detects(tmp_path):
+def test_overview_of_a_detector(tmp_path):
     pytest.importorskip("matplotlib")
     import limpet as lp
 
@@ -304,4 +307,4 @@ def test_it_shows_what_a_detector_detects(tmp_path):
     assert summary.is_auto
     assert summary.n_anomalies.sum() >= 1
     assert abs(summary.estimate[0, -1] - 5.0) < 0.5
-    assert shows(draw_overview(summary, alarms), RED, 100)
+    assert has_color(draw_overview(summary, alarms), RED, 100)

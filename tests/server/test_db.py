@@ -1,4 +1,4 @@
-"""What the server keeps: the same in SQLite and PostgreSQL, through restarts and crashes."""
+"""The database of the server: equal in SQLite and PostgreSQL, through restarts and crashes."""
 
 import contextlib
 import sqlite3
@@ -8,30 +8,30 @@ import pytest
 from sqlalchemy import text
 
 import limpet as lp
-from helpers.monitor import Monitor, expected, levels, tables
+from helpers.monitor import Monitor, get_expected, make_levels, read_tables
 from limpet.exceptions import InvalidInputError
 from limpet.server.db import checkpoints
 from limpet.server.db.points import read_points_after
 
 
-def in_pieces(monitor, key, values, sizes=(1, 7, 64, 130, 3)):
-    """Posts values a few at a time."""
-    done, index = 0, 0
-    while done < len(values):
+def post_in_parts(monitor, key, values, sizes=(1, 7, 64, 130, 3)):
+    """Post values a few at a time."""
+    start, index = 0, 0
+    while start < len(values):
         size = sizes[index % len(sizes)]
-        monitor.post(key, values[done : done + size])
-        done, index = done + size, index + 1
+        monitor.post(key, values[start : start + size])
+        start, index = start + size, index + 1
 
 
 @pytest.mark.parametrize("how", ["stopped", "checkpoint and points", "points alone", "torn checkpoint"])
 def test_a_restart_changes_nothing(start, how, monkeypatch):
-    monkeypatch.setattr(checkpoints, "CHECKPOINT_CHUNK_BYTES", 3000)  # so that there are several pieces
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_CHUNK_BYTES", 3000)  # so that a checkpoint has several chunks
     before = start()
-    before.post("pump/1", levels()[:150])
+    before.post("pump/1", make_levels()[:150])
     if how in ("checkpoint and points", "torn checkpoint"):
         before.checkpoint()
-    in_pieces(before, "pump/1", levels()[150:])
-    before.post("pump/2", levels(300, 8, 200))
+    post_in_parts(before, "pump/1", make_levels()[150:])
+    before.post("pump/2", make_levels(300, 8, 200))
     before.post(
         "new", [{"value": 3, "time": "2026-01-01T00:00:00Z"}, {"value": 4, "time": 7 and "2026-01-01T00:01:00Z"}]
     )
@@ -40,19 +40,19 @@ def test_a_restart_changes_nothing(start, how, monkeypatch):
         before.checkpoint(max_chunks=2)
     first = before.alarms()[0]["id"]  # the newest, so that an older one is the newest that is open
     acknowledged = before.acknowledge(first, "a <b>note</b>; drop table alarms")
-    summaries, kept, learned, raised = before.summaries(), tables(before.store), before.states(), before.alarms()
+    summaries, stored, states, raised = before.summaries(), read_tables(before.store), before.states(), before.alarms()
     assert len(raised) > 1
     assert summaries["open_alarms"] == len(raised) - 1
     before.stop() if how == "stopped" else before.crash()
 
     after = start()
     assert after.summaries() == summaries
-    assert after.states() == learned
+    assert after.states() == states
     assert after.alarms() == raised
     assert acknowledged in raised
-    unlike = ("checkpoints", "checkpoint_chunks", "meta")
-    assert tables(after.store, unlike) == {name: rows for name, rows in kept.items() if name not in unlike}
-    assert learned["pump/1"] == expected(levels())[0]
+    excluded = ("checkpoints", "checkpoint_chunks", "meta")
+    assert read_tables(after.store, excluded) == {name: rows for name, rows in stored.items() if name not in excluded}
+    assert states["pump/1"] == get_expected(make_levels())[0]
     assert after.post("new", [{"value": 5, "time": "2026-01-01T00:00:30Z"}])["skipped"] == {"late": 1, "duplicate": 0}
     assert after.post("new", [{"value": 4, "time": "2026-01-01T00:01:00Z"}])["skipped"] == {"late": 0, "duplicate": 1}
     more = after.post("pump/1", [500.0])
@@ -60,8 +60,8 @@ def test_a_restart_changes_nothing(start, how, monkeypatch):
     assert min(alarm["id"] for alarm in more["alarms"]) > max(alarm["id"] for alarm in raised)
 
 
-def test_it_resumes_as_if_nothing_had_happened(start):
-    values, first = levels(), start()
+def test_crashed_server_resumes_like_an_uninterrupted_one(start):
+    values, first = make_levels(), start()
     first.post("a", values[:100])
     first.checkpoint()
     first.post("a", values[100:170])
@@ -72,7 +72,7 @@ def test_it_resumes_as_if_nothing_had_happened(start):
     third = start()
     third.checkpoint()
     third.post("a", values[290:])
-    state, trace = expected(values)
+    state, trace = get_expected(values)
     assert third.states() == {"a": state}
     with third.store.read_connection() as connection:
         points = read_points_after(connection, 1, -1, 1000, 1)
@@ -84,35 +84,35 @@ def test_it_resumes_as_if_nothing_had_happened(start):
     ]
 
 
-def test_a_checkpoint_that_could_not_be_written_is_given_up(start, monkeypatch):
+def test_failed_checkpoint_is_abandoned(start, monkeypatch):
     monkeypatch.setattr(checkpoints, "CHECKPOINT_CHUNK_BYTES", 1000)
     monitor = start()
-    monitor.post("a", levels())
+    monitor.post("a", make_levels())
     monitor.call(lambda: setattr(monitor.writer, "_checkpoint_writer", monitor.processor.start_checkpoint()))
-    insert_many = checkpoints.bulk_insert
+    bulk_insert = checkpoints.bulk_insert
 
     def fails_once(connection, table, rows):
         if rows[0][:2] == (0, 2):
             raise OSError("disk full")
-        insert_many(connection, table, rows)
+        bulk_insert(connection, table, rows)
 
     monkeypatch.setattr(checkpoints, "bulk_insert", fails_once)
     for _ in range(3):
         with contextlib.suppress(OSError):
             monitor.call(lambda: monitor.writer._checkpoint_writer and monitor.writer._write_chunk())
     assert monitor.writer._checkpoint_writer is None
-    monkeypatch.setattr(checkpoints, "bulk_insert", insert_many)
-    assert tables(monitor.store)["checkpoints"] == []
+    monkeypatch.setattr(checkpoints, "bulk_insert", bulk_insert)
+    assert read_tables(monitor.store)["checkpoints"] == []
     monitor.checkpoint()
     learned = monitor.states()
     monitor.crash()
     assert start().states() == learned
 
 
-def test_a_stream_that_was_deleted_and_made_again_around_a_crash(start):
+def test_stream_deleted_and_created_again_around_a_crash(start):
     before = start()
-    before.post("a", levels())
-    before.post("b", levels()[:30])
+    before.post("a", make_levels())
+    before.post("b", make_levels()[:30])
     newest = before.alarms()[0]["id"]
     before.checkpoint()
     before.call(lambda: before.processor.delete_stream("a"))
@@ -123,15 +123,17 @@ def test_a_stream_that_was_deleted_and_made_again_around_a_crash(start):
     between.post("a", [[1.0, 2.0], [3.0, 4.0]])  # even of another width
     between.checkpoint()
     between.call(lambda: between.processor.delete_stream("a"))
-    between.post("a", levels()[:290])
+    between.post("a", make_levels()[:290])
     between.crash()
     after = start()
-    assert after.states() == {"a": expected(levels()[:290])[0], "b": expected(levels()[:30])[0]}
-    assert [item["row"] for item in after.alarms()][::-1] == [item.row for item in expected(levels()[:290])[1].alarms]
+    assert after.states() == {"a": get_expected(make_levels()[:290])[0], "b": get_expected(make_levels()[:30])[0]}
+    assert [item["row"] for item in after.alarms()][::-1] == [
+        item.row for item in get_expected(make_levels()[:290])[1].alarms
+    ]
     assert after.alarms()[-1]["id"] > newest
 
 
-def test_one_server_has_it(start, location):
+def test_second_server_on_one_database_raises(start, location):
     first = start()
     with pytest.raises(InvalidInputError, match="in use by another server"):
         Monitor(location)
@@ -139,7 +141,7 @@ def test_one_server_has_it(start, location):
     start()
 
 
-def test_other_settings_and_other_formats_are_refused(start, location):
+def test_other_parameters_and_formats_raise(start, location):
     start().stop()
     with pytest.raises(InvalidInputError, match=r"^far: .*got 0\.01"):
         Monitor(location, lp.Detector(far=0.01))
@@ -151,7 +153,7 @@ def test_other_settings_and_other_formats_are_refused(start, location):
         Monitor(location)
 
 
-def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
+def test_other_files_raise_and_are_unchanged(tmp_path):
     other, notes = tmp_path / "alarms.db", tmp_path / "notes.txt"
     with contextlib.closing(sqlite3.connect(other)) as connection:
         connection.execute("create table alarms (n integer)")
@@ -162,13 +164,13 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     notes.write_text("some notes\n" * 100)
     with pytest.raises(InvalidInputError, match=r"^database: .*notes\.txt cannot be opened"):
         Monitor(notes)
-    for location, why in [
+    for location, message in [
         (tmp_path / "no" / "folder.db", "cannot be opened: no such file"),
-        ("mysql://localhost/x", "expected a file or postgresql"),
-        ("sqlite://", "expected sqlite:///FILE"),
-        ("://", "expected the name of a file"),
+        ("mysql://localhost/x", "must be a file or postgresql"),
+        ("sqlite://", "must be sqlite:///FILE"),
+        ("://", "must be a file, or postgresql"),
         ("postgresql://no one:secret@127.0.0.1:1/x", "cannot be opened"),
     ]:
-        with pytest.raises(InvalidInputError, match=why) as refused:
+        with pytest.raises(InvalidInputError, match=message) as error:
             Monitor(location)
-        assert "secret" not in str(refused.value)
+        assert "secret" not in str(error.value)

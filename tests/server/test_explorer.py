@@ -1,4 +1,4 @@
-"""The explorer's back end: what it responses is what Python computes."""
+"""The back end of the explorer: its responses equal what Python computes."""
 
 import gzip
 import io
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import limpet as lp
-from helpers.commands import here
+from helpers.commands import run_in_process
 
 fastapi = pytest.importorskip("fastapi", reason="the server needs fastapi")
 
@@ -29,7 +29,7 @@ FLOW[300] = 90.0
 OTHER = rng.normal(size=N).round(3)
 TIMES = [f"2026-03-01T{i // 3600:02d}:{i // 60 % 60:02d}:{i % 60:02d}" for i in range(N)]
 CSV = "time,flow,other,remark\n" + "".join(f"{t},{a},{b},ok\n" for t, a, b in zip(TIMES, FLOW, OTHER, strict=True))
-HAND = {"mode": "manual", "gamma": 6.0, "rho": 0.02}
+MANUAL_SETTINGS = {"mode": "manual", "gamma": 6.0, "rho": 0.02}
 
 
 @pytest.fixture(scope="module")
@@ -41,26 +41,26 @@ def client():
         yield client
 
 
-def given(client, content=CSV, name="pump.csv"):
+def upload(client, content=CSV, name="pump.csv"):
     response = client.post("/explore/data", params={"name": name}, content=content)
     assert response.status_code == 200, response.text
     return response.json()
 
 
-def ran(client, data, settings, **more):
+def run_explorer(client, data, settings, **more):
     response = client.post("/explore/runs", json={"data": data, "settings": settings, **more})
     assert response.status_code == 200, response.text
     return response.json()
 
 
-def refused(response, status, code):
+def assert_error(response, status, code):
     assert response.status_code == status, response.text
     error = response.json()["error"]
     assert error["code"] == code
     return error["message"]
 
 
-def numbers(listed):
+def to_floats(listed):
     return np.array([np.nan if item is None else item for item in listed], np.float32)
 
 
@@ -79,14 +79,14 @@ def test_built_in_streams_are_listed_and_shown(client):
     assert client.get("/explore/data/builtin:correlated-pair?columns=pressure").json()["columns"] == ["pressure"]
 
 
-def test_the_borehole_is_offered_only_where_its_file_is(client, tmp_path, monkeypatch):
+def test_well_log_is_listed_only_if_its_file_exists(client, tmp_path, monkeypatch):
     monkeypatch.setenv("LIMPET_DATA", str(tmp_path))
     assert "well-log" not in examples.list_names()
-    refused(client.get("/explore/data/builtin:well-log"), 404, "unknown_data")
+    assert_error(client.get("/explore/data/builtin:well-log"), 404, "unknown_data")
 
 
 def test_a_file_has_the_schema_of_detect(client):
-    result = given(client)
+    result = upload(client)
     assert result["all_columns"] == ["flow", "other"]
     assert result["metadata"]["time"] == "time"
     assert result["metadata"]["ignored"] == {"remark": "not numeric"}
@@ -94,7 +94,7 @@ def test_a_file_has_the_schema_of_detect(client):
     np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
     assert data["times"] == TIMES
     assert data["means"] is None
-    packed = given(client, gzip.compress(CSV.encode()), "pump.csv.gz")
+    packed = upload(client, gzip.compress(CSV.encode()), "pump.csv.gz")
     assert client.get(f"/explore/data/{packed['id']}").json()["values"] == data["values"]
 
 
@@ -109,8 +109,8 @@ def test_a_file_has_the_schema_of_detect(client):
         ),
     ],
 )
-def test_other_forms_hold_the_same(client, content, name):
-    data = client.get(f"/explore/data/{given(client, content, name)['id']}").json()
+def test_other_file_formats_give_the_same_data(client, content, name):
+    data = client.get(f"/explore/data/{upload(client, content, name)['id']}").json()
     np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
 
 
@@ -119,62 +119,64 @@ def test_parquet(client):
     parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs pyarrow")
     file = io.BytesIO()
     parquet.write_table(pyarrow.table({"flow": FLOW, "other": OTHER}), file)
-    data = client.get(f"/explore/data/{given(client, file.getvalue(), 'pump.parquet')['id']}").json()
+    data = client.get(f"/explore/data/{upload(client, file.getvalue(), 'pump.parquet')['id']}").json()
     np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
-    refused(client.post("/explore/data?name=pump.parquet", content=file.getvalue()[:-40]), 422, "unreadable")
+    assert_error(client.post("/explore/data?name=pump.parquet", content=file.getvalue()[:-40]), 422, "unreadable")
 
 
-def test_one_of_many_streams_is_selected(client):
+def test_single_stream_is_selected_by_key(client):
     rows = "".join(f"{i},{key},{FLOW[i] + 5 * (key == 'b')}\n" for i in range(N) for key in "ab")
-    result = given(client, f"time,sensor,flow\n{rows}")
+    result = upload(client, f"time,sensor,flow\n{rows}")
     assert result["keys"] == [{"key": "a", "rows": N}, {"key": "b", "rows": N}]
     data = client.get(f"/explore/data/{result['id']}?key=b").json()
     np.testing.assert_allclose(data["values"], [FLOW + 5])
-    run = ran(client, result["id"], HAND, key="b", columns=["flow"])
+    run = run_explorer(client, result["id"], MANUAL_SETTINGS, key="b", columns=["flow"])
     assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(np.array(data["values"][0])).rejected.sum()
     assert "lp.Fleet(" in run["python"]
-    refused(client.get(f"/explore/data/{result['id']}?key=c"), 404, "unknown_key")
+    assert_error(client.get(f"/explore/data/{result['id']}?key=c"), 404, "unknown_key")
 
 
-def test_streams_are_reported_apart_by_a_column_that_is_named(client, tmp_path, monkeypatch, capsys):
+def test_streams_are_separated_by_the_requested_key_column(client, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = "flow,state\n" + "".join(f"{y},{'low' if i % 3 else 'high'}\n" for i, y in enumerate(FLOW))
     (tmp_path / "pump.csv").write_text(text)
-    result = given(client, text)
+    result = upload(client, text)
     assert (result["keys"], result["metadata"]["key_candidates"], result["metadata"]["hints"]) == (None, ["state"], [])
     response = client.post("/explore/data", params={"name": "pump.csv", "key_column": "state"}, content=text).json()
     assert response["id"] != result["id"]
     assert response["keys"] == [{"key": "high", "rows": 300}, {"key": "low", "rows": 600}]
-    run = ran(client, response["id"], HAND, key="low")
+    run = run_explorer(client, response["id"], MANUAL_SETTINGS, key="low")
     assert "key='state'" in run["python"]
-    code, _, _ = here([*shlex.split(run["command"])[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch)
+    code, _, _ = run_in_process(
+        [*shlex.split(run["command"])[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch
+    )
     assert code == 0
     missing = client.post("/explore/data", params={"name": "pump.csv", "key_column": "none such"}, content=text)
-    assert "none such" in refused(missing, 422, "unreadable")
+    assert "none such" in assert_error(missing, 422, "unreadable")
 
 
-def test_a_file_that_is_not_utf_8_is_reported_of(client):
+def test_other_encodings_are_reported(client):
     text = "Temp °C\n" + "\n".join(map(str, FLOW))
-    assert not given(client, text.encode())["metadata"]["hints"]
-    assert "not UTF-8" in given(client, text.encode("latin-1"))["metadata"]["hints"][0]
+    assert not upload(client, text.encode())["metadata"]["hints"]
+    assert "not UTF-8" in upload(client, text.encode("latin-1"))["metadata"]["hints"][0]
 
 
-def test_rows_without_a_value_are_counted_in_words(client):
+def test_rows_without_a_value_are_noted(client):
     rows = [*FLOW[:200], "", *FLOW[200:400]]
-    id = given(client, "flow,other\n" + "".join(f"{y},\n" if y == "" else f"{y},1\n" for y in rows))["id"]
-    assert ran(client, id, {"mode": "auto"}, columns=["flow"])["notes"] == ["1 row without a value skipped."]
+    id = upload(client, "flow,other\n" + "".join(f"{y},\n" if y == "" else f"{y},1\n" for y in rows))["id"]
+    assert run_explorer(client, id, {"mode": "auto"}, columns=["flow"])["notes"] == ["1 row without a value, not used."]
 
 
-def test_a_run_is_what_python_computes(client):
-    id = given(client)["id"]
-    run = ran(client, id, {"mode": "auto", "far": 1e-3}, columns=["flow"])
+def test_run_equals_the_learner(client):
+    id = upload(client)["id"]
+    run = run_explorer(client, id, {"mode": "auto", "far": 1e-3}, columns=["flow"])
     model = lp.Detector(far=1e-3)
     trace = model.process(FLOW, record="means")
     assert run["n_rejected"] == trace.rejected.sum() > 0
     assert run["rejected"] == np.flatnonzero(trace.rejected).tolist()
     for name in ("score", "change_score", "p_value"):
-        np.testing.assert_array_equal(numbers(run[name]), getattr(trace, name).astype(np.float32))
-    np.testing.assert_array_equal(numbers(run["estimate"][0][0]), trace.means[:, 0, 0].astype(np.float32))
+        np.testing.assert_array_equal(to_floats(run[name]), getattr(trace, name).astype(np.float32))
+    np.testing.assert_array_equal(to_floats(run["estimate"][0][0]), trace.means[:, 0, 0].astype(np.float32))
     assert [(item["kind"], item["row"], item["onset"]) for item in run["alarms"]] == [
         (item.kind, item.row, item.onset) for item in trace.alarms
     ]
@@ -188,35 +190,35 @@ def test_a_run_is_what_python_computes(client):
 
 
 def test_manual_runs_have_alarms_of_the_automatic_learner(client):
-    id = given(client)["id"]
-    run = ran(client, id, HAND | {"far": 1e-3}, columns=["flow"])
+    id = upload(client)["id"]
+    run = run_explorer(client, id, MANUAL_SETTINGS | {"far": 1e-3}, columns=["flow"])
     assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
     assert run["alarms_by"] == "auto"
-    watched = lp.Detector(far=1e-3).process(FLOW)
-    assert [item["row"] for item in run["alarms"]] == [item.row for item in watched.alarms]
-    again = ran(client, id, HAND | {"far": 1e-3, "gamma": 9.0}, columns=["flow"])
+    trace = lp.Detector(far=1e-3).process(FLOW)
+    assert [item["row"] for item in run["alarms"]] == [item.row for item in trace.alarms]
+    again = run_explorer(client, id, MANUAL_SETTINGS | {"far": 1e-3, "gamma": 9.0}, columns=["flow"])
     assert again["alarms"] == run["alarms"]
-    tied = ran(client, id, {"mode": "manual", "gamma": 3.0, "beta": 0.1, "M": 5.0}, columns=["flow"])
+    tied = run_explorer(client, id, {"mode": "manual", "gamma": 3.0, "beta": 0.1, "M": 5.0}, columns=["flow"])
     assert tied["rho"] == pytest.approx(lp.tradeoff.step_size(3.0, 0.1, 5.0))
-    endless = ran(client, id, {"mode": "manual", "gamma": None, "rho": 0.02}, columns=["flow"])
-    assert (endless["n_rejected"], endless["gamma"]) == (0, None)
+    unlimited = run_explorer(client, id, {"mode": "manual", "gamma": None, "rho": 0.02}, columns=["flow"])
+    assert (unlimited["n_rejected"], unlimited["gamma"]) == (0, None)
 
 
-def test_what_a_learner_warns_of_is_reported_and_not_raised(client):
-    run = ran(client, "builtin:levels", {"mode": "manual", "gamma": 3.0, "rho": 0.01})
+def test_warnings_of_a_learner_are_notes(client):
+    run = run_explorer(client, "builtin:levels", {"mode": "manual", "gamma": 3.0, "rho": 0.01})
     assert any("rejected" in note for note in run["notes"])
 
 
-def test_errors_of_the_estimate_are_those_of_the_metrics(client):
+def test_errors_of_the_estimate_equal_the_metrics(client):
     settings = {"mode": "manual", "gamma": 6.0, "rho": 0.02, "n_components": 2}
     stream = lp.datasets.make_abrupt()
     means = lp.SRA(2, 6.0, 0.02).process(stream.y, record="means").means
-    assert ran(client, "builtin:abrupt", settings)["mse"]["total"] == pytest.approx(
+    assert run_explorer(client, "builtin:abrupt", settings)["mse"]["total"] == pytest.approx(
         segment_mse(means, stream.means, 10_000).S_tot
     )
-    result = ran(client, "builtin:abrupt", settings | {"n_components": 1})["mse"]
+    result = run_explorer(client, "builtin:abrupt", settings | {"n_components": 1})["mse"]
     assert result["total"] is None
-    assert "n_components: expected 2" in result["message"]
+    assert "n_components: must be 2" in result["message"]
 
 
 @pytest.mark.parametrize(
@@ -231,42 +233,42 @@ def test_errors_of_the_estimate_are_those_of_the_metrics(client):
         ),
     ],
 )
-def test_rivals(client, settings, detector):
-    run = ran(client, given(client)["id"], {"mode": "baseline", **settings}, columns=["flow"])
+def test_baselines(client, settings, detector):
+    run = run_explorer(client, upload(client)["id"], {"mode": "baseline", **settings}, columns=["flow"])
     scores = detector.process(FLOW)
     scores = scores.score if settings["name"] == "SEM" else scores
-    np.testing.assert_array_equal(numbers(run["score"]), scores.astype(np.float32))
+    np.testing.assert_array_equal(to_floats(run["score"]), scores.astype(np.float32))
     assert run["command"] is None
     assert run["alarms_by"] == (None if settings["name"] in ("SEM", "PageHinkley") else "detector")
 
 
 @pytest.mark.parametrize(
-    ("settings", "most"),
+    ("settings", "max_changes"),
     [
         ({"name": "ADWIN"}, 1),
         ({"name": "KSWIN", "alpha": 1e-6}, 1),
         ({"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0}, 2),
     ],
 )
-def test_detections_are_reported(client, settings, most):
+def test_detections_are_reported(client, settings, max_changes):
     if settings["name"] == "ADWIN":
         pytest.importorskip("river", reason="ADWIN is river's")
     calm = np.delete(FLOW, 300)
-    id = given(client, "flow\n" + "".join(f"{y}\n" for y in calm))["id"]
-    run = ran(client, id, {"mode": "baseline", **settings})
+    id = upload(client, "flow\n" + "".join(f"{y}\n" for y in calm))["id"]
+    run = run_explorer(client, id, {"mode": "baseline", **settings})
     rows = [item["row"] for item in run["alarms"]]
-    assert 1 <= len(rows) == run["n_changes"] <= most
+    assert 1 <= len(rows) == run["n_changes"] <= max_changes
     assert 599 <= rows[0] < 660
     assert run["n_rejected"] is None
 
 
 @pytest.mark.parametrize("data", ["builtin:levels", "builtin:correlated-pair", "pump.csv"])
-@pytest.mark.parametrize("settings", [{"mode": "auto", "far": 1e-3}, HAND, {"mode": "manual", "rho": 0.05}])
-def test_copied_python_does_the_same(client, data, settings, tmp_path, monkeypatch):
+@pytest.mark.parametrize("settings", [{"mode": "auto", "far": 1e-3}, MANUAL_SETTINGS, {"mode": "manual", "rho": 0.05}])
+def test_copied_python_gives_the_same_result(client, data, settings, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pump.csv").write_text(CSV)
-    id, columns = (given(client)["id"], ["flow"]) if data == "pump.csv" else (data, None)
-    run = ran(client, id, settings, columns=columns)
+    id, columns = (upload(client)["id"], ["flow"]) if data == "pump.csv" else (data, None)
+    run = run_explorer(client, id, settings, columns=columns)
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(run["python"], {})
@@ -274,13 +276,13 @@ def test_copied_python_does_the_same(client, data, settings, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("settings", [{"mode": "auto", "far": 1e-3}, {"mode": "manual", "gamma": None, "rho": 0.02}])
-def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatch, capsys):
+def test_copied_command_gives_the_same_result(client, settings, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pump.csv").write_text(CSV)
-    run = ran(client, given(client)["id"], settings, columns=["flow"])
+    run = run_explorer(client, upload(client)["id"], settings, columns=["flow"])
     words = shlex.split(run["command"])
     assert words[0] == "limpet"
-    code, out, _ = here([*words[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch)
+    code, out, _ = run_in_process([*words[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch)
     result = json.loads(out)
     assert code == 0
     assert result["counts"]["rejected"] == run["n_rejected"]
@@ -289,7 +291,7 @@ def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatc
     )
 
 
-def test_the_trade_off_is_measured_where_the_truth_is_known(client):
+def test_tradeoff_is_measured_if_true_means_exist(client):
     request = {"data": "builtin:levels", "settings": {"mode": "auto"}}
     result = client.post("/explore/tradeoff", json=request).json()
     assert result["kind"] == "mse"
@@ -297,58 +299,58 @@ def test_the_trade_off_is_measured_where_the_truth_is_known(client):
     i, j = np.unravel_index(np.nanargmin(values), values.shape)
     best = result["best"]
     assert (best["gamma"], best["rho"]) == (result["gammas"][i], result["rhos"][j])
-    hand = {"mode": "manual", "gamma": best["gamma"], "rho": best["rho"]}
-    assert ran(client, "builtin:levels", hand)["mse"]["total"] == pytest.approx(best["value"])
+    settings = {"mode": "manual", "gamma": best["gamma"], "rho": best["rho"]}
+    assert run_explorer(client, "builtin:levels", settings)["mse"]["total"] == pytest.approx(best["value"])
 
 
-def test_the_trade_off_is_the_theorys_where_it_is_not(client):
-    request = {"data": given(client)["id"], "columns": ["flow"], "settings": {"mode": "auto"}}
+def test_tradeoff_is_the_bound_without_true_means(client):
+    request = {"data": upload(client)["id"], "columns": ["flow"], "settings": {"mode": "auto"}}
     result = client.post("/explore/tradeoff", json=request).json()
     assert result["kind"] == "bound"
     assert "contamination" in result["assumptions"]
     assert result["best"]["value"] <= 1.05 * np.min(result["values"])
     request["settings"] = {"mode": "baseline", "name": "SEM"}
-    refused(client.post("/explore/tradeoff", json=request), 422, "invalid")
+    assert_error(client.post("/explore/tradeoff", json=request), 422, "invalid")
 
 
 def test_large_files_are_truncated_with_a_notice(client, monkeypatch):
     monkeypatch.setattr(dataset, "MAX_VALUES", 1000)
-    result = given(client, CSV, "cut.csv")
+    result = upload(client, CSV, "cut.csv")
     assert result["metadata"]["is_truncated"]
     assert result["n_rows"] == 500
 
 
-def test_a_file_that_is_too_large_is_refused(client, monkeypatch):
+def test_too_large_file_is_an_error(client, monkeypatch):
     monkeypatch.setattr(routes, "MAX_FILE_BYTES", 1000)
-    assert "detect" in refused(client.post("/explore/data?name=a.csv", content=CSV), 413, "too_large")
+    assert "detect" in assert_error(client.post("/explore/data?name=a.csv", content=CSV), 413, "too_large")
     in_parts = client.post("/explore/data?name=a.csv", content=iter([CSV.encode()[:800], CSV.encode()[800:1600]]))
-    refused(in_parts, 413, "too_large")
+    assert_error(in_parts, 413, "too_large")
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "words"),
+    ("content", "name", "text"),
     [
         (b"", "empty.csv", "empty"),
-        (b"\x00\x01\x02\xff" * 100, "noise.csv", "not a text file"),
+        (b"\x00\x01\x02\xff" * 100, "noise.csv", "must be UTF-8 text"),
         (b"a,b\nx,y\nz,w\n", "words.csv", "no column is numeric"),
         (b"not parquet", "x.parquet", "x.parquet"),
         (b"not gzip", "x.csv.gz", "x.csv.gz"),
         (b'{"a": \n{"b"\n', "broken.jsonl", "broken.jsonl"),
     ],
 )
-def test_bad_files_are_reported_of_in_words(client, content, name, words):
-    message = refused(client.post("/explore/data", params={"name": name}, content=content), 422, "unreadable")
-    assert words in message
+def test_unreadable_files_are_errors(client, content, name, text):
+    message = assert_error(client.post("/explore/data", params={"name": name}, content=content), 422, "unreadable")
+    assert text in message
     assert "/tmp" not in message
 
 
-def test_strange_names_do_no_harm(client):
-    result = given(client, '{"\\ud800": 1, "a": 2}\n{"\\ud800": 2, "a": 3}\n', "../../etc/<b>.jsonl")
+def test_paths_and_surrogates_in_names_are_harmless(client):
+    result = upload(client, '{"\\ud800": 1, "a": 2}\n{"\\ud800": 2, "a": 3}\n', "../../etc/<b>.jsonl")
     assert result["name"] == "<b>.jsonl"
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "text"),
     [
         ({"mode": "manual", "gamma": -1.0, "rho": 0.1}, "gamma"),
         ({"mode": "manual", "gamma": 3.0, "beta": 0.1}, "beta:"),
@@ -361,25 +363,25 @@ def test_strange_names_do_no_harm(client):
         ({"mode": "baseline", "name": "KSWIN", "window": 20, "stat": 15}, "stat"),
     ],
 )
-def test_settings_that_cannot_be_are_reported_of(client, settings, words):
-    assert words in refused(
+def test_invalid_settings_are_errors(client, settings, text):
+    assert text in assert_error(
         client.post("/explore/runs", json={"data": "builtin:levels", "settings": settings}), 422, "invalid"
     )
 
 
 def test_evicted_data_must_be_uploaded_again(client, monkeypatch):
-    refused(client.post("/explore/runs", json={"data": "gone", "settings": HAND}), 404, "unknown_data")
-    refused(client.get("/explore/data/builtin:none"), 404, "unknown_data")
+    assert_error(client.post("/explore/runs", json={"data": "gone", "settings": MANUAL_SETTINGS}), 404, "unknown_data")
+    assert_error(client.get("/explore/data/builtin:none"), 404, "unknown_data")
     monkeypatch.setattr(routes, "DATASET_CACHE", SizedLRUCache(1))
-    first, second = given(client)["id"], given(client, CSV, "second.csv")["id"]
-    refused(client.get(f"/explore/data/{first}"), 404, "unknown_data")
+    first, second = upload(client)["id"], upload(client, CSV, "second.csv")["id"]
+    assert_error(client.get(f"/explore/data/{first}"), 404, "unknown_data")
     assert client.get(f"/explore/data/{second}").status_code == 200
 
 
-def test_few_points_and_no_usable_ones(client):
-    short = given(client, "a\n1\n2\n3\n", "short.csv")["id"]
-    run = ran(client, short, {"mode": "auto"})
+def test_run_on_three_points(client):
+    short = upload(client, "a\n1\n2\n3\n", "short.csv")["id"]
+    run = run_explorer(client, short, {"mode": "auto"})
     assert (run["n_rows"], run["n_rejected"], run["alarms"]) == (3, 0, [])
     assert "not started" in run["summary"]
-    ran(client, short, HAND)
-    assert client.post("/explore/tradeoff", json={"data": short, "settings": HAND}).status_code == 200
+    run_explorer(client, short, MANUAL_SETTINGS)
+    assert client.post("/explore/tradeoff", json={"data": short, "settings": MANUAL_SETTINGS}).status_code == 200

@@ -1,24 +1,24 @@
-"""Old points in ever larger buckets: the store does not grow for ever, with the same contents."""
+"""Compaction of old points into larger buckets: bounded size, same summary."""
 
 import numpy as np
 import pytest
 
-from helpers.monitor import expected, levels, tables
+from helpers.monitor import get_expected, make_levels, read_tables
 from limpet.server.db import history as history_module
 from limpet.server.db import points
 from limpet.server.db.history import BUCKET_FACTOR, N_BUCKET_LEVELS, read_history
 from limpet.server.db.points import BLOCK_MAX_POINTS
 
-KEEP = 16
+RETAINED_POINTS = 16
 
 
-def history(monitor, first=0, last=2**53):
+def get_history(monitor, first=0, last=2**53):
     with monitor.store.read_connection() as connection:
         return read_history(connection, 1, 1, first, last)
 
 
-def summed_up(stored, begin, end):
-    """Of the rows from begin up to end, what a picture shows."""
+def summarize(stored, begin, end):
+    """Return what a chart shows of the rows from begin up to end."""
     part = slice(*np.searchsorted(stored.rows, [begin, end]))
     return (
         np.nanmin(stored.low[part]),
@@ -31,94 +31,97 @@ def summed_up(stored, begin, end):
     )
 
 
-def test_where_a_block_ends_with_what_is_condensed(start):
-    monitor = start(retain_points=KEEP)
-    monitor.post("a", levels(BLOCK_MAX_POINTS + KEEP))
+def test_compaction_at_a_block_boundary(start):
+    monitor = start(retain_points=RETAINED_POINTS)
+    monitor.post("a", make_levels(BLOCK_MAX_POINTS + RETAINED_POINTS))
     monitor.checkpoint()
     monitor.compact()
-    assert history(monitor).counts.tolist() == [BUCKET_FACTOR] * (BLOCK_MAX_POINTS // BUCKET_FACTOR) + [1] * KEEP
+    assert (
+        get_history(monitor).counts.tolist()
+        == [BUCKET_FACTOR] * (BLOCK_MAX_POINTS // BUCKET_FACTOR) + [1] * RETAINED_POINTS
+    )
 
 
 def test_compaction_preserves_the_summary(start):
-    monitor = start(retain_points=KEEP)
+    monitor = start(retain_points=RETAINED_POINTS)
     monitor.writer._compactor.retain_points = 10**6  # nothing yet
-    monitor.post("a", levels(2000))
-    whole, raised = history(monitor), monitor.alarms()
-    monitor.writer._compactor.retain_points = KEEP
+    monitor.post("a", make_levels(2000))
+    whole, raised = get_history(monitor), monitor.alarms()
+    monitor.writer._compactor.retain_points = RETAINED_POINTS
     monitor.compact()
-    assert len(history(monitor)) == 2000, "what is in no checkpoint may have to be learned again"
+    assert len(get_history(monitor)) == 2000, "what is in no checkpoint may have to be learned again"
     monitor.checkpoint()
     monitor.compact()
-    stored = history(monitor)
-    assert len(stored) <= (KEEP + max(KEEP // 4, BUCKET_FACTOR)) * (1 + N_BUCKET_LEVELS)
+    stored = get_history(monitor)
+    assert len(stored) <= (RETAINED_POINTS + max(RETAINED_POINTS // 4, BUCKET_FACTOR)) * (1 + N_BUCKET_LEVELS)
     np.testing.assert_array_equal(stored.rows[1:], (stored.rows + stored.counts)[:-1])
     assert stored.rows[0] == 0
     assert stored.counts.sum() == 2000
     assert set(stored.counts.tolist()) == {1, BUCKET_FACTOR, BUCKET_FACTOR**2}
     for begin, n in zip(stored.rows.tolist(), stored.counts.tolist(), strict=True):
-        assert summed_up(stored, begin, begin + n) == pytest.approx(summed_up(whole, begin, begin + n), nan_ok=True)
+        assert summarize(stored, begin, begin + n) == pytest.approx(summarize(whole, begin, begin + n), nan_ok=True)
     assert monitor.alarms() == raised
-    part = history(monitor, 700, 720)
+    part = get_history(monitor, 700, 720)
     assert part.rows[0] <= 700
     assert (part.rows + part.counts)[-1] > 720
-    at_most = stored.reduce_to(10)
-    assert len(at_most) <= 10
-    assert at_most.counts.sum() == 2000
+    reduced = stored.reduce_to(10)
+    assert len(reduced) <= 10
+    assert reduced.counts.sum() == 2000
     state = monitor.states()
     monitor.crash()
-    again = start(retain_points=KEEP)
+    again = start(retain_points=RETAINED_POINTS)
     assert again.states() == state
     assert again.summaries()["streams"][0]["n_points"] == 2000
-    np.testing.assert_array_equal(history(again).rows, stored.rows)
+    np.testing.assert_array_equal(get_history(again).rows, stored.rows)
 
 
-def test_a_store_does_not_grow_for_ever(start):
-    monitor, sizes = start(retain_points=KEEP), []
-    values = levels(3000)
+def test_database_size_is_bounded(start):
+    monitor, sizes = start(retain_points=RETAINED_POINTS), []
+    values = make_levels(3000)
     for _ in range(4):
         monitor.post("a", values)
         monitor.checkpoint()
         monitor.compact()
-        sizes.append({name: len(rows) for name, rows in tables(monitor.store).items()})
-    assert sizes[-1]["points"] <= KEEP + max(KEEP // 4, BUCKET_FACTOR)
-    assert sizes[-1]["buckets"] <= N_BUCKET_LEVELS * (KEEP + max(KEEP // 4, BUCKET_FACTOR))
+        sizes.append({name: len(rows) for name, rows in read_tables(monitor.store).items()})
+    assert sizes[-1]["points"] <= RETAINED_POINTS + max(RETAINED_POINTS // 4, BUCKET_FACTOR)
+    assert sizes[-1]["buckets"] <= N_BUCKET_LEVELS * (RETAINED_POINTS + max(RETAINED_POINTS // 4, BUCKET_FACTOR))
     assert sizes[-1]["checkpoint_chunks"] == sizes[0]["checkpoint_chunks"]
     assert sizes[-1]["checkpoints"] == 1
-    stored = history(monitor)
+    stored = get_history(monitor)
     np.testing.assert_array_equal(stored.rows[1:], (stored.rows + stored.counts)[:-1])
     assert stored.rows[0] > 0
     assert stored.rows[-1] + stored.counts[-1] == 12_000
-    assert monitor.states()["a"] == expected(values * 4)[0]
+    assert monitor.states()["a"] == get_expected(values * 4)[0]
 
 
 def test_old_acknowledged_alarms_are_deleted(start, monkeypatch):
     monkeypatch.setattr(history_module, "MAX_KEPT_ALARMS", 1)
-    monitor = start(retain_points=KEEP)
-    monitor.post("a", levels(1000))
+    monitor = start(retain_points=RETAINED_POINTS)
+    monitor.post("a", make_levels(1000))
     ids = [item["id"] for item in monitor.alarms()]
     assert len(ids) > 2
     monitor.checkpoint()
     monitor.compact()
     assert [item["id"] for item in monitor.alarms()] == ids, "open ones stay"
     monitor.acknowledge_all()
-    monitor.post("a", levels(100))
+    monitor.post("a", make_levels(100))
     monitor.checkpoint()
     monitor.compact()
     assert [item["id"] for item in monitor.alarms() if item["acknowledged_at"]] in ([], ids[:1])
 
 
-def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatch):
-    monitor = start(retain_points=KEEP)
-    monitor.post("a", levels(1000))
+def test_history_compacted_during_a_read_is_complete(start, monkeypatch):
+    monitor = start(retain_points=RETAINED_POINTS)
+    monitor.post("a", make_levels(1000))
     monitor.checkpoint()
     read = points.read_points
 
-    def meanwhile(connection, *where):
+    def read_and_compact(connection, *where):
         stored = read(connection, *where)
         monkeypatch.setattr(points, "read_points", read)
         monitor.compact()
         return stored
 
-    monkeypatch.setattr(points, "read_points", meanwhile)
-    assert history(monitor).counts.sum() == 1000
-    assert len(history(monitor)) < 1000
+    monkeypatch.setattr(points, "read_points", read_and_compact)
+    assert get_history(monitor).counts.sum() == 1000
+    assert len(get_history(monitor)) < 1000

@@ -1,4 +1,4 @@
-"""The API against its part documentation: nothing that fits it, or does not, makes the server fail."""
+"""The API against its OpenAPI document: neither valid nor invalid requests make the server fail."""
 
 import httpx
 import pytest
@@ -11,7 +11,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
 import limpet as lp
-from helpers.monitor import levels, served
+from helpers.monitor import make_levels, serve_app
 from limpet.server.app import make_app
 from limpet.server.monitor import MonitorConfig
 from limpet.server.security import SecurityConfig
@@ -23,8 +23,8 @@ CHECKS = [
     checks.response_schema_conformance,
     checks.negative_data_rejection,
 ]
-NOT_HTTP = b"Invalid HTTP request received."  # what never gets to the app
-ENDLESS = r"/events$"  # event streams do not end
+INVALID_HTTP_RESPONSE = b"Invalid HTTP request received."  # never reaches the app
+EVENT_STREAM_PATTERN = r"/events$"  # event streams do not end
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +34,25 @@ def operations(tmp_path_factory):
         MonitorConfig(str(tmp_path_factory.mktemp("part") / "store.db"), lp.Detector()),
         SecurityConfig(max_requests_per_s=1e9),
     )
-    with served(app) as url:
+    with serve_app(app) as url:
         for key in ("0", "a"):
-            httpx.post(f"{url}/streams/{key}/points", json=levels()).raise_for_status()
-        schema = schemathesis.openapi.from_url(f"{url}/openapi.json").exclude(path_regex=ENDLESS)
+            httpx.post(f"{url}/streams/{key}/points", json=make_levels()).raise_for_status()
+        schema = schemathesis.openapi.from_url(f"{url}/openapi.json").exclude(path_regex=EVENT_STREAM_PATTERN)
         yield [stored.ok() for stored in schema.get_all_operations()]
 
 
-def try_out(operation, mode, n, session):
-    """What goes wrong with so many examples, in words."""
+def find_failures(operation, mode, n, session):
+    """Describe the failures with n examples; return "" without any."""
 
     @settings(max_examples=n)
     @given(operation.as_strategy(mode))
-    def call(case):
+    def call_operation(case):
         response = case.call(session=session, timeout=60)
-        if response.content != NOT_HTTP:
+        if response.content != INVALID_HTTP_RESPONSE:
             case.validate_response(response, checks=CHECKS)
 
     try:
-        call()
+        call_operation()
     except Unsatisfiable:  # nothing can be wrong with it
         return ""
     except BaseException as error:
@@ -60,10 +60,10 @@ def try_out(operation, mode, n, session):
     return ""
 
 
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["what fits", "what does not"])
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "invalid"])
 @pytest.mark.parametrize("n", [12, pytest.param(300, marks=pytest.mark.long)])
 def test_every_operation(operations, mode, n):
     assert len(operations) > 15
     with requests.Session() as session:
-        stored = [problem for operation in operations if (problem := try_out(operation, mode, n, session))]
-    assert not stored, "\n\n".join(stored)
+        failures = [problem for operation in operations if (problem := find_failures(operation, mode, n, session))]
+    assert not failures, "\n\n".join(failures)

@@ -1,4 +1,4 @@
-"""Unusual data: a job on Spark continues, marks what it cannot use, and returns all input columns unchanged."""
+"""Unusual data: a job on Spark marks invalid rows and returns all input columns unchanged."""
 
 from __future__ import annotations
 
@@ -13,74 +13,78 @@ import pyarrow.parquet as pq
 import pytest
 
 import limpet as lp
-from helpers.spark import PLAIN, run, same_results, source, stream_of, write_files
-from limpet import spark as hs
+from helpers.spark import SRA_LEARNER, assert_same_results, make_table, read_stream, run_query, write_files
+from limpet import spark as ls
 from limpet.exceptions import CheckpointError, InvalidInputError, InvalidTypeError
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 VALUES = ["a.1", "whole", "Decimal `", "flag", "small"]
 
 
-def anything(n: int, string_keys: bool) -> pa.Table:
+def make_mixed_table(n: int, string_keys: bool) -> pa.Table:
     """Rows of every kind, out of order, with columns of most types of Spark."""
     rng = np.random.default_rng(n)
     keys = [None if i % 29 == 0 else int(key) for i, key in enumerate(rng.integers(-2, 4, n))]
     moments = [dt.datetime(1969, 12, 31, tzinfo=dt.UTC) + dt.timedelta(hours=float(h)) for h in rng.integers(0, 90, n)]
     numbers = rng.normal(size=n)
     numbers[::11], numbers[::13] = np.nan, np.inf
-    never = [i % 23 == 0 for i in range(n)]
+    has_no_value = [i % 23 == 0 for i in range(n)]
     columns = {
         "kéy of it": pa.array([None if key is None else f"k {key}" for key in keys])
         if string_keys
         else pa.array(keys, pa.int32()),
-        "When?": pa.array(moments, pa.timestamp("us", "UTC"), mask=np.array(never)),
+        "When?": pa.array(moments, pa.timestamp("us", "UTC"), mask=np.array(has_no_value)),
         "a.1": pa.array(numbers, mask=np.arange(n) % 17 == 0),
         "whole": pa.array([None if i % 19 == 0 else 2**53 + i for i in range(n)]),
         "Decimal `": pa.array([None if i % 3 == 0 else Decimal(i) / 100 for i in range(n)], pa.decimal128(20, 2)),
         "flag": pa.array([None if i % 5 == 0 else i % 2 == 0 for i in range(n)]),
         "small": pa.array(rng.normal(size=n), pa.float32()),
         "i": pa.array(range(n)),
-        "date": pa.array([dt.date(1 + i, 1, 1) for i in range(n)], mask=np.array(never)),
-        "ntz": pa.array([moment.replace(tzinfo=None) for moment in moments], pa.timestamp("us"), mask=np.array(never)),
-        "bytes": pa.array([bytes([i % 256]) * (i % 3) for i in range(n)], mask=np.array(never)),
-        "list": pa.array([[i, None] if i % 2 else [] for i in range(n)], mask=np.array(never)),
+        "date": pa.array([dt.date(1 + i, 1, 1) for i in range(n)], mask=np.array(has_no_value)),
+        "ntz": pa.array(
+            [moment.replace(tzinfo=None) for moment in moments], pa.timestamp("us"), mask=np.array(has_no_value)
+        ),
+        "bytes": pa.array([bytes([i % 256]) * (i % 3) for i in range(n)], mask=np.array(has_no_value)),
+        "list": pa.array([[i, None] if i % 2 else [] for i in range(n)], mask=np.array(has_no_value)),
         "struct": pa.array([{"x": i, "y": None} for i in range(n)], pa.struct([("x", pa.int64()), ("y", pa.string())])),
         "map": pa.array([[("k", moment)] for moment in moments], pa.map_(pa.string(), pa.timestamp("us", "UTC"))),
     }
     table = pa.table(columns)
     for name in VALUES:  # rows without values
-        gone = pa.array(np.arange(n) % 31 == 0)
+        is_empty = pa.array(np.arange(n) % 31 == 0)
         table = table.set_column(
             table.schema.get_field_index(name),
             name,
-            pa.compute.if_else(gone, pa.scalar(None, table[name].type), table[name]),
+            pa.compute.if_else(is_empty, pa.scalar(None, table[name].type), table[name]),
         )
     return table
 
 
 @pytest.mark.parametrize("string_keys", [True, False], ids=["strings", "integers"])
-def test_any_data_has_the_results_of_a_fleet_and_is_unchanged(spark, tmp_path, string_keys) -> None:
+def test_results_equal_a_fleet_and_input_columns_are_unchanged(spark, tmp_path, string_keys) -> None:
     """One file is one partition, so that ties are in input order; the session has another time zone than the data."""
-    table = anything(600, string_keys)
+    table = make_mixed_table(600, string_keys)
     (tmp_path / "in").mkdir()
     pq.write_table(table, tmp_path / "in" / "one.parquet")
-    columns = ("kéy of it", VALUES, "When?", PLAIN)
-    floats = [pa.array(table[name].cast(pa.float64(), safe=False)) for name in VALUES]  # a fleet wants them exact
+    columns = ("kéy of it", VALUES, "When?", SRA_LEARNER)
+    floats = [pa.array(table[name].cast(pa.float64(), safe=False)) for name in VALUES]  # a fleet requires float64
     plain = pa.table([table["kéy of it"], table["When?"], *floats, table["i"]], ["kéy of it", "When?", *VALUES, "i"])
-    expected = lp.Fleet(PLAIN).process(plain, "kéy of it", VALUES, "When?", prefix="it`s.")
+    expected = lp.Fleet(SRA_LEARNER).process(plain, "kéy of it", VALUES, "When?", prefix="it`s.")
     results = [name for name in expected.column_names if name.startswith("it`s.")]
     assert sum(expected["it`s.invalid"].to_pylist()) > 50
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        scored = hs.score(source(spark, tmp_path / "in"), *columns, prefix="it`s.", buckets=3, watermark="0 seconds")
-        run(scored, tmp_path)
-        batch = hs.score(spark.read.parquet(str(tmp_path / "in")), *columns, prefix="it`s.")
+        scored = ls.score(
+            read_stream(spark, tmp_path / "in"), *columns, prefix="it`s.", buckets=3, watermark="0 seconds"
+        )
+        run_query(scored, tmp_path)
+        batch = ls.score(spark.read.parquet(str(tmp_path / "in")), *columns, prefix="it`s.")
         batch.write.parquet(str(tmp_path / "batch"))
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     for folder in ("out", "batch"):
         out = pq.read_table(tmp_path / folder).sort_by("i")
-        same_results(out, expected.select([*results, "i"]), by="i")
+        assert_same_results(out, expected.select([*results, "i"]), by="i")
         assert not any(out["it`s.late"].to_pylist() + out["it`s.duplicate"].to_pylist())
         assert (
             out.drop_columns("a.1")
@@ -90,100 +94,110 @@ def test_any_data_has_the_results_of_a_fleet_and_is_unchanged(spark, tmp_path, s
         assert repr(out["a.1"].to_pylist()) == repr(table["a.1"].to_pylist())  # NaN is not null
 
 
-def test_keys_that_are_not_utf8_and_times_in_the_far_future(spark, tmp_path) -> None:
+def test_keys_that_are_not_utf8_and_extreme_times(spark, tmp_path) -> None:
     rows = spark.sql(
         "select * from values (cast(X'ff41' as string), timestamp'9999-12-31 23:00:00', 1.0D),"
         "('é', timestamp'0001-01-01 00:00:00', 2.0D), ('', timestamp'1950-01-01', 3.0D),"
         "(repeat('k', 1000000), null, 4.0D) as t(key, time, value)"
     )
     rows.coalesce(1).write.parquet(str(tmp_path / "in"))
-    scored = hs.score(
-        source(spark, tmp_path / "in"), "key", None, "time", PLAIN, watermark="1 hour", idle_timeout="1 day"
+    scored = ls.score(
+        read_stream(spark, tmp_path / "in"), "key", None, "time", SRA_LEARNER, watermark="1 hour", idle_timeout="1 day"
     )
-    run(scored.drop("key"), tmp_path)
+    run_query(scored.drop("key"), tmp_path)
     out = pq.read_table(tmp_path / "out").sort_by("value")
     assert out["invalid"].to_pylist() == [True, False, False, True]
 
 
-def test_batches_of_any_partitions(spark, tmp_path) -> None:
-    table = stream_of(n_keys=7, n=3000, seed=9)
+def test_batches_with_any_partitioning(spark, tmp_path) -> None:
+    table = make_table(n_keys=7, n=3000, seed=9)
     skewed = pa.array(["s000" if i % 3 else key for i, key in enumerate(table["sensor"].to_pylist())])
     table = table.set_column(0, "sensor", skewed)
     write_files(tmp_path / "in", table, 3)
     frame = spark.read.parquet(str(tmp_path / "in"))
-    expected = lp.Fleet(PLAIN).process(table, key="sensor", values=["a", "b"], time="ts")
+    expected = lp.Fleet(SRA_LEARNER).process(table, key="sensor", values=["a", "b"], time="ts")
     second = lp.Fleet(lp.SEM(rho=0.02)).process(table, key="sensor", values="a", time="ts", prefix="two_")
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     try:
-        twice = hs.score(
-            hs.score(frame, "sensor", ["a", "b"], "ts", PLAIN), "sensor", "a", "ts", lp.SEM(rho=0.02), prefix="two_"
+        twice = ls.score(
+            ls.score(frame, "sensor", ["a", "b"], "ts", SRA_LEARNER),
+            "sensor",
+            "a",
+            "ts",
+            lp.SEM(rho=0.02),
+            prefix="two_",
         )
         twice.write.parquet(str(tmp_path / "out"))
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", "true")
     out = pq.read_table(tmp_path / "out")
-    same_results(out, expected)
-    same_results(out, second)
+    assert_same_results(out, expected)
+    assert_same_results(out, second)
     counted = (
-        hs.score(frame.repartition(5), "sensor", ["a", "b"], "ts", PLAIN).filter("rejected").groupBy("sensor").count()
+        ls.score(frame.repartition(5), "sensor", ["a", "b"], "ts", SRA_LEARNER)
+        .filter("rejected")
+        .groupBy("sensor")
+        .count()
     )
-    dropped = Counter(expected.filter(expected["rejected"])["sensor"].to_pylist())
-    assert {row["sensor"]: row["count"] for row in counted.collect()} == dropped
-    assert len(dropped) > 3
-    assert hs.score(frame.limit(0), "sensor", ["a", "b"], "ts", PLAIN).count() == 0
+    rejected = Counter(expected.filter(expected["rejected"])["sensor"].to_pylist())
+    assert {row["sensor"]: row["count"] for row in counted.collect()} == rejected
+    assert len(rejected) > 3
+    assert ls.score(frame.limit(0), "sensor", ["a", "b"], "ts", SRA_LEARNER).count() == 0
     shuffled = write_files(tmp_path / "one", table, 1)  # times are out of order
-    untimed = hs.score(spark.read.parquet(str(tmp_path / "one")), "sensor", ["a", "b"], None, PLAIN)
+    untimed = ls.score(spark.read.parquet(str(tmp_path / "one")), "sensor", ["a", "b"], None, SRA_LEARNER)
     assert "late" not in untimed.columns
-    in_input_order = lp.Fleet(PLAIN).process(shuffled, key="sensor", values=["a", "b"])
+    in_input_order = lp.Fleet(SRA_LEARNER).process(shuffled, key="sensor", values=["a", "b"])
     assert not in_input_order.sort_by("ts")["score"].equals(expected["score"])
-    same_results(untimed.toArrow(), in_input_order)
+    assert_same_results(untimed.toArrow(), in_input_order)
 
 
-def test_a_query_that_continues_after_score(spark, tmp_path) -> None:
+def test_query_with_a_window_after_score(spark, tmp_path) -> None:
     """A window over scored rows is a second stateful operator; export selects that of score."""
     from pyspark.sql import functions as F
 
-    table = stream_of(n_keys=5, n=1200, seed=10)
+    table = make_table(n_keys=5, n=1200, seed=10)
     write_files(tmp_path / "in", table, 2)
     checkpoint = tmp_path / "checkpoint"
-    scored = hs.score(
-        source(spark, tmp_path / "in"),
+    scored = ls.score(
+        read_stream(spark, tmp_path / "in"),
         "sensor",
         ["a", "b"],
         "ts",
-        PLAIN,
+        SRA_LEARNER,
         checkpoint=checkpoint,
         buckets=2,
         watermark="1 min",
     )
-    marked = hs.score(source(spark, tmp_path / "in").withWatermark("ts", "1 minute"), "sensor", ["a", "b"], "ts", PLAIN)
+    marked = ls.score(
+        read_stream(spark, tmp_path / "in").withWatermark("ts", "1 minute"), "sensor", ["a", "b"], "ts", SRA_LEARNER
+    )
     with pytest.raises(Exception, match="without watermark"):  # rather than windows that never close
-        run(marked.groupBy(F.window("ts", "5 minutes")).count(), tmp_path / "marked")
+        run_query(marked.groupBy(F.window("ts", "5 minutes")).count(), tmp_path / "marked")
     windows = scored.withWatermark("ts", "1 minute").groupBy(F.window("ts", "5 minutes")).agg(F.count("*").alias("n"))
     writer = windows.writeStream.format("memory").queryName("windows").option("checkpointLocation", str(checkpoint))
     query = writer.start()
     try:
         query.processAllAvailable()
-        kept = sorted(path.name for path in (checkpoint / "limpet").iterdir())
+        files = sorted(path.name for path in (checkpoint / "limpet").iterdir())
         with pytest.raises(CheckpointError, match="got a running query"):
-            hs.repartition(spark, str(checkpoint) + "/", 5)
-        assert sorted(path.name for path in (checkpoint / "limpet").iterdir()) == kept
+            ls.repartition(spark, str(checkpoint) + "/", 5)
+        assert sorted(path.name for path in (checkpoint / "limpet").iterdir()) == files
     finally:
         query.stop()
     counts = [row["n"] for row in spark.table("windows").orderBy("window").collect()]
     assert counts == [300, 300, 300]  # the last window is open
-    fleet = lp.Fleet(PLAIN)
+    fleet = lp.Fleet(SRA_LEARNER)
     fleet.process(table, key="sensor", values=["a", "b"], time="ts")
-    assert sorted(hs.export_fleet(spark, checkpoint)) == sorted(fleet)
+    assert sorted(ls.export_fleet(spark, checkpoint)) == sorted(fleet)
     shutil.move(checkpoint, tmp_path / "with space")
     with pytest.raises(CheckpointError, match="without spaces"):
-        hs.export_fleet(spark, tmp_path / "with space")
+        ls.export_fleet(spark, tmp_path / "with space")
 
 
-def test_invalid_parameters_are_refused_before_a_job_starts(spark, tmp_path) -> None:
-    write_files(tmp_path / "in", stream_of(n_keys=2, n=10, seed=0), 1)
-    stream, frame = source(spark, tmp_path / "in"), spark.read.parquet(str(tmp_path / "in"))
-    usual = {"key": "sensor", "values": ["a", "b"], "time": "ts", "learner": PLAIN}
+def test_invalid_parameters_raise_before_a_job_starts(spark, tmp_path) -> None:
+    write_files(tmp_path / "in", make_table(n_keys=2, n=10, seed=0), 1)
+    stream, frame = read_stream(spark, tmp_path / "in"), spark.read.parquet(str(tmp_path / "in"))
+    valid = {"key": "sensor", "values": ["a", "b"], "time": "ts", "learner": SRA_LEARNER}
     for changed, message in (
         ({"key": "senor"}, "key: must be a column of the DataFrame .'sensor', 'ts', .*, got 'senor'"),
         ({"key": "a"}, "key: must be a column of strings or integers, got 'a' of double"),
@@ -204,21 +218,21 @@ def test_invalid_parameters_are_refused_before_a_job_starts(spark, tmp_path) -> 
     ):
         for df in (stream, frame):
             with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
-                hs.score(df, **usual | changed)
-    for df, more, message in (
+                ls.score(df, **valid | changed)
+    for df, options, message in (
         (stream, {"idle_timeout": "1 day"}, "idle_timeout: requires a watermark"),
         (
             stream.withWatermark("ts", "1 day"),
             {"watermark": "1 day"},
             "watermark: must be None",
         ),
-        (stream, {"initial": lp.Fleet(PLAIN)}, "initial: requires a checkpoint"),
-        (frame, {"initial": lp.Fleet(PLAIN)}, "initial: must be None"),
+        (stream, {"initial": lp.Fleet(SRA_LEARNER)}, "initial: requires a checkpoint"),
+        (frame, {"initial": lp.Fleet(SRA_LEARNER)}, "initial: must be None"),
         (frame, {"checkpoint": str(tmp_path)}, "checkpoint: must be None"),
         (frame.withColumn("LATE", frame["a"]), {}, "prefix: .* got the existing 'late'"),
         (frame.select("*", "a"), {}, "df: must have different column names"),
     ):
         with pytest.raises(InvalidInputError, match=message):
-            hs.score(df, **usual | more)
+            ls.score(df, **valid | options)
     with pytest.raises(InvalidTypeError, match="df: must be a DataFrame of Spark, got DataFrame"):
-        hs.score(frame.toPandas(), **usual)
+        ls.score(frame.toPandas(), **valid)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import limpet as lp
-from helpers.spark import PLAIN, same_streams, spec_of, stream_of
+from helpers.spark import SRA_LEARNER, assert_same_streams, make_spec, make_table
 from limpet.exceptions import CheckpointError, InvalidInputError, InvalidTypeError
 from limpet.learners.input import LabelledArray
 from limpet.spark.checkpoint import StatesFile, write_states
@@ -20,12 +20,12 @@ from limpet.spark.schema import get_time_unit, has_string_keys, parse_duration, 
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
-# What is stored
+# Stored states
 
 
 def test_states_are_read_bucket_by_bucket(tmp_path) -> None:
-    bucket = PartitionState.empty(spec_of())
-    bucket.process(stream_of(n_keys=3, n=60, seed=0))
+    bucket = PartitionState.empty(make_spec())
+    bucket.process(make_table(n_keys=3, n=60, seed=0))
     parts = [
         (7, bucket.fleet.to_bytes(), bucket.ordered_clocks().to_bytes()),
         (2, bucket.fleet.to_bytes(), b""),
@@ -33,26 +33,26 @@ def test_states_are_read_bucket_by_bucket(tmp_path) -> None:
     write_states(tmp_path / "states", parts)
     file = StatesFile(tmp_path / "states")
     assert file.list_partitions() == [2, 7]
-    assert file.read_partition(1, spec_of()) is None
-    same_streams(file.read_partition(7, spec_of()).fleet, bucket.fleet)
-    assert np.array_equal(file.read_partition(7, spec_of()).last_times(), bucket.last_times())
-    assert (file.read_partition(2, spec_of()).last_times() == np.iinfo(np.int64).min).all()
+    assert file.read_partition(1, make_spec()) is None
+    assert_same_streams(file.read_partition(7, make_spec()).fleet, bucket.fleet)
+    assert np.array_equal(file.read_partition(7, make_spec()).last_times(), bucket.last_times())
+    assert (file.read_partition(2, make_spec()).last_times() == np.iinfo(np.int64).min).all()
     (tmp_path / "junk").write_bytes(b"junk")
     with pytest.raises(CheckpointError, match="must be an archive of states"):
         StatesFile(tmp_path / "junk").list_partitions()
 
 
-def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
-    fleet = lp.Fleet(PLAIN)
+def test_fleet_without_names_gets_the_names_of_the_columns(tmp_path) -> None:
+    fleet = lp.Fleet(SRA_LEARNER)
     fleet.update(["x"], [[1.0, 2.0]])
     write_states(tmp_path / "states", [(0, fleet.to_bytes(), b"")])
-    assert StatesFile(tmp_path / "states").read_partition(0, spec_of()).fleet.feature_names == ("a", "b")
+    assert StatesFile(tmp_path / "states").read_partition(0, make_spec()).fleet.feature_names == ("a", "b")
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        PLAIN,
+        SRA_LEARNER,
         lp.Detector(),
         lp.StochasticApproximation(lp.models.PoissonMixture(), lp.core.step_sizes.Constant(0.02)),
         lp.SDEM(2, r=0.1),
@@ -60,7 +60,9 @@ def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
     ids=repr,
 )
 def test_a_spec_is_the_same_after_a_round_trip(model) -> None:
-    spec = spec_of(model, idle_timeout=5, watermark="1 microseconds", prefix="é ", generation=3, states_file="x.states")
+    spec = make_spec(
+        model, idle_timeout=5, watermark="1 microseconds", prefix="é ", generation=3, states_file="x.states"
+    )
     assert JobSpec.from_json(spec.to_json()) == spec
     assert repr(spec.make_learner()) == repr(model)
     assert spec.resume_from(spec) == spec
@@ -68,15 +70,15 @@ def test_a_spec_is_the_same_after_a_round_trip(model) -> None:
         JobSpec.from_json(spec.to_json().replace('"version": 2', '"version": 1'))
 
 
-def test_what_may_change_on_a_checkpoint() -> None:
-    before = spec_of(generation=4, states_file="some.states", buckets=16)
-    after = spec_of(
+def test_fields_that_may_change_on_a_checkpoint() -> None:
+    before = make_spec(generation=4, states_file="some.states", buckets=16)
+    after = make_spec(
         lp.SRA(gamma=3.0, half_life=40, warmup=9), idle_timeout=9, watermark="2 seconds", prefix="p_", buckets=None
     )
     resumed = after.resume_from(before)
     assert (resumed.generation, resumed.states_file, resumed.buckets) == (4, "some.states", 16)
     assert resumed.learner == after.learner
-    refused = {
+    changes_by_message = {
         "the key must remain 'sensor', got 'k'": {"key": "k"},
         "keys are strings must remain True, got False": {"has_string_keys": False},
         "the values must remain 'a', 'b', got 'b', 'a'": {"values": ("b", "a")},
@@ -84,7 +86,7 @@ def test_what_may_change_on_a_checkpoint() -> None:
         "the unit of times must remain 'us', got ''": {"time_unit": ""},
         "buckets: must be 16, .*, got 8.*repartition": {"buckets": 8},
     }
-    for message, change in refused.items():
+    for message, change in changes_by_message.items():
         with pytest.raises(CheckpointError, match=message):
             replace(after, **change).resume_from(before)
 
@@ -92,14 +94,14 @@ def test_what_may_change_on_a_checkpoint() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fixed"),
     [
-        (PLAIN, lp.SRA(gamma=9.0, half_life=20, norm="mean", warmup=0, reject_rate=0.01), ""),
-        (PLAIN, lp.SRA(gamma=4.0, beta=0.1, M=5.0), ""),
+        (SRA_LEARNER, lp.SRA(gamma=9.0, half_life=20, norm="mean", warmup=0, reject_rate=0.01), ""),
+        (SRA_LEARNER, lp.SRA(gamma=4.0, beta=0.1, M=5.0), ""),
         (lp.Detector(), lp.Detector(far=0.01), ""),
         (lp.SEM(2, rho=0.1), lp.SEM(2, rho=0.2), ""),
-        (PLAIN, lp.SRA(n_components=2, gamma=4.0, rho=0.01), "n_components"),
-        (PLAIN, lp.SRA(gamma=4.0, rho=0.01, covariance="diagonal"), "covariance"),
-        (PLAIN, lp.SRA(gamma=4.0, rho=0.01, seed=1), "seed"),
-        (PLAIN, lp.SRA(gamma=4.0, rho=0.01, n_init=5), "n_init"),
+        (SRA_LEARNER, lp.SRA(n_components=2, gamma=4.0, rho=0.01), "n_components"),
+        (SRA_LEARNER, lp.SRA(gamma=4.0, rho=0.01, covariance="diagonal"), "covariance"),
+        (SRA_LEARNER, lp.SRA(gamma=4.0, rho=0.01, seed=1), "seed"),
+        (SRA_LEARNER, lp.SRA(gamma=4.0, rho=0.01, n_init=5), "n_init"),
         (lp.Detector(), lp.Detector(memory="compact"), "memory"),
         (lp.Detector(), lp.Detector(lags=2), "lags"),
         (lp.SDEM(1, r=0.1), lp.SDEM(1, r=0.2), "r"),
@@ -111,8 +113,8 @@ def test_which_parameters_may_change(old, new, fixed) -> None:
         check_param_changes(get_config(old), get_config(new))
 
 
-def test_the_learner_may_not_change() -> None:
-    for old, new in ((PLAIN, lp.SEM()), (PLAIN, lp.Detector()), (lp.Detector(), PLAIN)):
+def test_change_of_the_learner_raises() -> None:
+    for old, new in ((SRA_LEARNER, lp.SEM()), (SRA_LEARNER, lp.Detector()), (lp.Detector(), SRA_LEARNER)):
         with pytest.raises(CheckpointError, match=f"got {type(new).__name__}"):
             check_param_changes(get_config(old), get_config(new))
 
@@ -122,10 +124,10 @@ def test_the_learner_may_not_change() -> None:
 TYPES = {"k": "string", "t": "timestamp", "x": "double", "n": "decimal(10,2)", "flag": "boolean", "s": "array<int>"}
 
 
-def test_columns_are_checked() -> None:
+def test_columns_are_validated() -> None:
     assert resolve_value_columns(TYPES, None, ["k", "t"]) == ("x", "n")  # as a fleet does: booleans only on request
     assert resolve_value_columns(TYPES, "flag", ["k", "t"]) == ("flag",)
-    for given, others, message in (
+    for columns, others, message in (
         (["x", "y"], ["k"], "values: must be a column of the DataFrame .'k', 't', .*, got 'y'"),
         (["s"], ["k"], "values: .*, got 's' of array<int>"),
         ([], ["k"], "values: .* different .*, got none"),
@@ -133,7 +135,7 @@ def test_columns_are_checked() -> None:
         (["x"], ["x", "t"], "values: must not contain the key or the time, got 'x'"),
     ):
         with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
-            resolve_value_columns(TYPES, given, others)
+            resolve_value_columns(TYPES, columns, others)
     assert has_string_keys(TYPES, "k")
     for name in ("x", "n", "t", "flag", "s"):
         with pytest.raises(InvalidTypeError, match="key: must be a column of strings or integers"):
@@ -158,10 +160,10 @@ def test_durations() -> None:
         "2 d": 1.728e11,
         " 1 weeks ": 6.048e11,
     }
-    assert {given: parse_duration("idle", given, "us") for given in durations} == durations
+    assert {text: parse_duration("idle", text, "us") for text in durations} == durations
     assert parse_duration("idle", dt.timedelta(milliseconds=1), "us") == 1000
     assert parse_duration("watermark", "0 seconds", "us", minimum=0) == 0
-    for given, unit in (
+    for text, unit in (
         ("0 s", "us"),
         ("-1 s", "us"),
         ("1 month", "us"),
@@ -172,17 +174,17 @@ def test_durations() -> None:
         ("5 s", ""),
     ):
         with pytest.raises(InvalidInputError, match="idle: must be a"):
-            parse_duration("idle", given, unit)
+            parse_duration("idle", text, unit)
 
 
-def test_parameters_of_later_versions_are_no_change() -> None:
+def test_parameters_added_in_later_versions_are_no_change() -> None:
     config = get_config(lp.Detector())
     before = {**config, "settings": {name: value for name, value in config["settings"].items() if name != "memory"}}
     check_param_changes(before, config)
 
 
-def test_streams_of_other_columns_are_refused() -> None:
-    spec = spec_of()
+def test_states_of_other_columns_raise() -> None:
+    spec = make_spec()
     fleet = lp.Fleet(spec.make_learner())
     fleet.update(["x"] * 3, LabelledArray(np.zeros((3, 2)), ("b", "a")))
     with pytest.raises(CheckpointError, match=r"values: must be b, a, .*, got a, b"):

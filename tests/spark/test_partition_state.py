@@ -12,7 +12,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import limpet as lp
-from helpers.spark import Naive, same_alarms, same_results, same_streams, spec_of, stream_of
+from helpers.spark import (
+    ReferencePartition,
+    assert_same_alarms,
+    assert_same_results,
+    assert_same_streams,
+    make_spec,
+    make_table,
+)
 from limpet.exceptions import CheckpointError
 from limpet.spark.partition_state import PartitionState, concat_clocks, from_state_value, to_state_value
 from limpet.spark.udfs import concat_tables, pack_batches
@@ -20,7 +27,7 @@ from limpet.streams.event_time import NO_TIME, ClockTable
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
-PLAIN, DETECTOR = lp.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), lp.Detector(memory="compact")
+SRA_LEARNER, DETECTOR = lp.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), lp.Detector(memory="compact")
 
 
 KEYS = {True: st.sampled_from(["", "a", "é", "long " * 9, None]), False: st.sampled_from([0, -1, 2**60 + 1, None])}
@@ -46,83 +53,83 @@ CALLS = st.booleans().flatmap(
     None,
     True,
 )
-def test_a_bucket_is_a_learner_per_idle_period(calls, idle, restored) -> None:
+def test_bucket_equals_a_learner_per_idle_period(calls, idle, restored) -> None:
     string_keys, tables = calls
-    spec = spec_of(PLAIN, values=("v",), has_string_keys=string_keys, time_unit="", idle_timeout=idle)
-    bucket, naive, watermark = PartitionState.empty(spec), Naive(PLAIN, idle), NO_TIME
+    spec = make_spec(SRA_LEARNER, values=("v",), has_string_keys=string_keys, time_unit="", idle_timeout=idle)
+    bucket, reference, watermark = PartitionState.empty(spec), ReferencePartition(SRA_LEARNER, idle), NO_TIME
     for advance, rows in tables:
         watermark = max(watermark, advance)
         kinds = (pa.string() if string_keys else pa.int64(), pa.int64(), pa.float64())
         columns = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
         got = bucket.process(pa.table(columns, ["sensor", "ts", "v"]), watermark)
-        expected = naive.learn([(key, time, [value]) for key, time, value in rows], watermark)
+        expected = reference.learn([(key, time, [value]) for key, time, value in rows], watermark)
         assert got.select(["sensor", "ts", "v"]).equals(pa.table(columns, ["sensor", "ts", "v"]))
-        for name, column in zip(Naive.fields, zip(*expected, strict=True), strict=False):
+        for name, column in zip(ReferencePartition.fields, zip(*expected, strict=True), strict=False):
             assert np.array_equal(got[name].to_numpy(), np.array(column), equal_nan=True), name
         if restored:
             bucket = from_state_value(to_state_value(bucket), spec)
     keys = bucket.fleet.keys()
-    for key in set(keys) & set(naive.last):  # the others have no row with a time, or are idle
-        if naive.last[key][0] >= watermark - (idle or math.inf):
-            got, expected = bucket.fleet[key], naive.learners[key]
+    for key in set(keys) & set(reference.last_rows):  # the others have no row with a time, or are idle
+        if reference.last_rows[key][0] >= watermark - (idle or math.inf):
+            got, expected = bucket.fleet[key], reference.learners[key]
             assert got.n_seen - got.n_invalid == expected.n_seen - expected.n_invalid
             assert got.n_rejected == expected.n_rejected
-    assert {key for key, (last, _) in naive.last.items() if last >= watermark - (idle or math.inf)} <= set(keys)
+    assert {key for key, (last, _) in reference.last_rows.items() if last >= watermark - (idle or math.inf)} <= set(keys)
 
 
-@pytest.mark.parametrize("model", [PLAIN, DETECTOR], ids=["plain", "detector"])
-def test_a_bucket_is_a_fleet(model) -> None:
-    table = stream_of(n_keys=9, n=6000, seed=1)
-    fleet, bucket = lp.Fleet(model), PartitionState.empty(spec_of(model))
+@pytest.mark.parametrize("model", [SRA_LEARNER, DETECTOR], ids=["SRA", "detector"])
+def test_bucket_equals_a_fleet(model) -> None:
+    table = make_table(n_keys=9, n=6000, seed=1)
+    fleet, bucket = lp.Fleet(model), PartitionState.empty(make_spec(model))
     expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
     pieces = [bucket.process(table.slice(begin, 1500)) for begin in range(0, 6000, 1500)]
     got = pa.concat_tables(pieces)
-    same_results(got, expected)
-    same_streams(bucket.fleet, fleet)
+    assert_same_results(got, expected)
+    assert_same_streams(bucket.fleet, fleet)
     if model is DETECTOR:
-        same_alarms(got, table, model, "ts")
+        assert_same_alarms(got, table, model, "ts")
     else:
         assert got["alarms"].null_count == len(got)
 
 
-@pytest.mark.parametrize("model", [PLAIN, DETECTOR], ids=["plain", "detector"])
+@pytest.mark.parametrize("model", [SRA_LEARNER, DETECTOR], ids=["SRA", "detector"])
 def test_rows_without_a_time_come_last_as_in_a_fleet(model) -> None:
-    table = stream_of(n_keys=3, n=3000, seed=2)
+    table = make_table(n_keys=3, n=3000, seed=2)
     times = pa.array([None if i % 17 == 0 else t for i, t in enumerate(table["ts"].to_pylist())], table["ts"].type)
     table = table.set_column(1, "ts", times).append_column("i", pa.array(range(3000)))
-    fleet, bucket = lp.Fleet(model), PartitionState.empty(spec_of(model))
+    fleet, bucket = lp.Fleet(model), PartitionState.empty(make_spec(model))
     expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
     got = bucket.process(table)
-    same_results(got, expected, by="i")
-    same_streams(bucket.fleet, fleet)
+    assert_same_results(got, expected, by="i")
+    assert_same_streams(bucket.fleet, fleet)
     messages = [alarm["message"] for row in got["alarms"].to_pylist() for alarm in row or []]
     assert sorted(messages) == sorted(alarm.description for alarm in fleet.alarms)
 
 
-def test_restored_in_the_middle_is_uninterrupted() -> None:
+def test_restored_bucket_equals_an_uninterrupted_one() -> None:
     """While some streams are not initialized yet, and others have been dropped and their rows reused."""
-    table = stream_of(n_keys=30, n=3000, seed=3)
-    spec = spec_of(DETECTOR, idle_timeout=400_000_000)
-    straight, restored = PartitionState.empty(spec), PartitionState.empty(spec)
+    table = make_table(n_keys=30, n=3000, seed=3)
+    spec = make_spec(DETECTOR, idle_timeout=400_000_000)
+    uninterrupted, restored = PartitionState.empty(spec), PartitionState.empty(spec)
     for begin in range(0, 3000, 250):
         part = table.slice(begin, 250).filter(
             pa.compute.not_equal(table["sensor"].slice(begin, 250), f"s{begin // 250:03}")
         )
         watermark = begin * 1_000_003 + 1_772_323_200_000_000 - 100_000_000
         restored = from_state_value(to_state_value(restored), spec)
-        same_results(restored.process(part, watermark), straight.process(part, watermark))
-        same_streams(restored.fleet, straight.fleet)
-        assert dict(zip(straight.fleet, straight.last_times(), strict=True)) == dict(
+        assert_same_results(restored.process(part, watermark), uninterrupted.process(part, watermark))
+        assert_same_streams(restored.fleet, uninterrupted.fleet)
+        assert dict(zip(uninterrupted.fleet, uninterrupted.last_times(), strict=True)) == dict(
             zip(restored.fleet, restored.last_times(), strict=True)
         )
 
 
-def test_the_state_knows_its_layout_and_settings() -> None:
-    spec = spec_of(PLAIN, time=None)
+def test_state_stores_its_layout_and_parameters() -> None:
+    spec = make_spec(SRA_LEARNER, time=None)
     bucket = PartitionState.empty(spec)
-    bucket.process(stream_of(n_keys=2, n=50, seed=4))
+    bucket.process(make_table(n_keys=2, n=50, seed=4))
     value = to_state_value(bucket)
-    same_streams(from_state_value(value, spec).fleet, bucket.fleet)
+    assert_same_streams(from_state_value(value, spec).fleet, bucket.fleet)
     assert from_state_value(value, replace(spec, generation=2)) is None
     with pytest.raises(CheckpointError, match=r"buckets: must be 4, generation 1, .*, got 8, generation 1"):
         from_state_value(value, replace(spec, buckets=8))
@@ -131,28 +138,33 @@ def test_the_state_knows_its_layout_and_settings() -> None:
     with pytest.raises(CheckpointError, match="got 99"):
         from_state_value((99, *value[1:]), spec)
     with pytest.raises(CheckpointError, match="learner: n_components must remain"):
-        from_state_value(value, spec_of(lp.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))
+        from_state_value(value, make_spec(lp.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))
 
 
 def test_states_continue_with_other_parameters() -> None:
     """Compared with separate learners whose parameters are exchanged."""
     other = lp.SRA(gamma=1.5, rho=0.2, n_init=3, warmup=5)
-    table = stream_of(n_keys=4, n=400, seed=5)
-    bucket, naive = PartitionState.empty(spec_of(PLAIN)), Naive(PLAIN)
-    for begin, model in ((0, PLAIN), (5, other), (200, PLAIN), (300, other)):  # the first while some have not started
-        naive.change_params(model)
-        bucket = from_state_value(to_state_value(bucket), spec_of(model))
+    table = make_table(n_keys=4, n=400, seed=5)
+    bucket, reference = PartitionState.empty(make_spec(SRA_LEARNER)), ReferencePartition(SRA_LEARNER)
+    for begin, model in (
+        (0, SRA_LEARNER),
+        (5, other),
+        (200, SRA_LEARNER),
+        (300, other),
+    ):  # the first while some have not started
+        reference.change_params(model)
+        bucket = from_state_value(to_state_value(bucket), make_spec(model))
         assert bucket.fleet.learner.gamma == model.gamma
         piece = table.slice(begin, {0: 5, 5: 195}.get(begin, 100))
         times, points = (
             piece["ts"].cast(pa.int64()).to_pylist(),
             np.column_stack([piece[name].fill_null(np.nan).to_numpy() for name in ("a", "b")]),
         )
-        expected = naive.learn(list(zip(piece["sensor"].to_pylist(), times, points, strict=True)), NO_TIME)
+        expected = reference.learn(list(zip(piece["sensor"].to_pylist(), times, points, strict=True)), NO_TIME)
         got = bucket.process(piece)
-        for name, column in zip(Naive.fields, zip(*expected, strict=True), strict=True):
+        for name, column in zip(ReferencePartition.fields, zip(*expected, strict=True), strict=True):
             assert np.array_equal(got[name].to_numpy(), np.array(column), equal_nan=True), name
-    for key, learner in naive.learners.items():
+    for key, learner in reference.learners.items():
         assert np.array(bucket.fleet[key].state).tobytes() == np.array(learner.state).tobytes()
 
 
@@ -165,13 +177,13 @@ def test_times_of_any_kind_on_a_stream(kind) -> None:
     rng = np.random.default_rng(0)
     days = np.sort(rng.integers(-40, 40, 1200)).reshape(4, 300)  # with many ties, also from one micro-batch to the next
     integers = pa.array(rng.permuted(days, axis=1).ravel())
-    table = stream_of(n_keys=20, n=1200, seed=6).append_column("i", pa.array(range(1200)))
+    table = make_table(n_keys=20, n=1200, seed=6).append_column("i", pa.array(range(1200)))
     if kind == "date":
         integers = integers.cast(pa.int32())
     table = table.set_column(1, "ts", integers if kind == "none" else integers.cast(TIMES[kind]))
     time = None if kind == "none" else "ts"
-    spec = spec_of(PLAIN, time=time, time_unit="us" if kind in ("date", "ntz") else "")
-    fleet, states, results = lp.Fleet(PLAIN), {}, []
+    spec = make_spec(SRA_LEARNER, time=time, time_unit="us" if kind in ("date", "ntz") else "")
+    fleet, states, results = lp.Fleet(SRA_LEARNER), {}, []
     expected = fleet.process(table, key="sensor", values=["a", "b"], time=time)
     for begin in range(0, 1200, 300):
         tasks = [table.slice(begin + 150 * task, 150).to_batches(max_chunksize=60) for task in (0, 1)]
@@ -187,7 +199,7 @@ def test_times_of_any_kind_on_a_stream(kind) -> None:
                 scored = bucket.process(rows)
             states[number] = to_state_value(bucket)
             results.append(scored)
-    same_results(pa.concat_tables(results), expected, by="i")
+    assert_same_results(pa.concat_tables(results), expected, by="i")
     assert len(states) == 4
     for value in states.values():
         restored = from_state_value(value, spec).fleet
@@ -196,8 +208,11 @@ def test_times_of_any_kind_on_a_stream(kind) -> None:
 
 
 def test_clocks_of_streams_without_times_are_concatenated() -> None:
-    known, unknown = ClockTable(None), ClockTable(None)
-    known.classify(np.array([0, 1]), np.array([5, 7]), np.zeros((2, 2)))
-    unknown.put(np.array([0, 1, 2]), ClockTable(None).take(np.full(3, -1)))
-    for tables, times in (([known, unknown], [5, 7, *[NO_TIME] * 3]), ([unknown, known], [*[NO_TIME] * 3, 5, 7])):
+    with_times, without_times = ClockTable(None), ClockTable(None)
+    with_times.classify(np.array([0, 1]), np.array([5, 7]), np.zeros((2, 2)))
+    without_times.put(np.array([0, 1, 2]), ClockTable(None).take(np.full(3, -1)))
+    for tables, times in (
+        ([with_times, without_times], [5, 7, *[NO_TIME] * 3]),
+        ([without_times, with_times], [*[NO_TIME] * 3, 5, 7]),
+    ):
         assert concat_clocks(tables).latest(np.arange(5)).tolist() == times

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from helpers.spark import spec_of
+from helpers.spark import make_spec
 from limpet.spark import udfs
 from limpet.spark.arrow import read_key_column, read_time_column, read_value_columns
 from limpet.spark.partitioner import partition_of, partition_of_list
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exce
 # Buckets of keys
 
 
-def test_the_bucket_of_a_key_never_changes() -> None:
+def test_bucket_of_a_key_is_fixed() -> None:
     """Checkpoints are laid out by it: a change of these figures needs a new version of the hash."""
     keys = ["", "a", "pump 3", "é", "日本", "🦀", "\0", "x" * 1000]
     assert partition_of(pa.array(keys), 1 << 20).tolist() == [
@@ -36,11 +36,11 @@ def test_the_bucket_of_a_key_never_changes() -> None:
     assert partition_of(pa.array([0, 1, -1, 2**62, -(2**63)]), 1 << 20).tolist() == [0, 722405, 769403, 480453, 960906]
 
 
-def test_the_bucket_of_a_key_is_the_same_however_it_is_held() -> None:
+def test_bucket_of_a_key_does_not_depend_on_the_arrow_type() -> None:
     keys = pa.array(["x", "oil", None, "water", "", "y"])
     expected = partition_of(pa.array(["oil", "water"]), 64).tolist()
-    for held in (keys, keys.cast(pa.large_string()), pa.chunked_array([keys.slice(0, 2), keys.slice(2)])):
-        got = partition_of(held.slice(1, 4), 64)
+    for array in (keys, keys.cast(pa.large_string()), pa.chunked_array([keys.slice(0, 2), keys.slice(2)])):
+        got = partition_of(array.slice(1, 4), 64)
         assert [got[0], got[2]] == expected
         assert (got < 64).all()
     assert partition_of_list(["oil", "water"], 64).tolist() == expected
@@ -78,7 +78,7 @@ ANY_COLUMNS = {
 def test_packed_rows_keep_their_types_and_values(monkeypatch, chunk_bytes) -> None:
     monkeypatch.setattr(udfs, "ARROW_CHUNK_BYTES", chunk_bytes)
     table = pa.table(ANY_COLUMNS).append_column("i", pa.array(range(6)))
-    spec = spec_of(watermark="1 second")
+    spec = make_spec(watermark="1 second")
     values = list(pack_batches(table.to_batches(max_chunksize=2), spec, task=3))
     assert len(values) == (3 if chunk_bytes == 1 else 1)
     for batch in values:
@@ -88,25 +88,25 @@ def test_packed_rows_keep_their_types_and_values(monkeypatch, chunk_bytes) -> No
             assert row["sequence"] >> 32 == 3
             times = [t for t in rows["ts"].to_pylist() if t is not None]
             assert row["latest"] == max(times, default=None)
-    for back in (
+    for unpacked in (
         concat_tables([v for batch in values for v in batch["rows"].to_pylist()]),
-        whole(unpack_batches(values)),
+        to_table(unpack_batches(values)),
     ):
-        assert back.schema.equals(table.schema)
-        back = back.take(pa.array(np.argsort(back["i"].to_numpy())))
-        assert back.drop_columns("a").equals(table.drop_columns("a"))
-        assert back["a"].to_pylist()[0:2] == [1.0, None]
+        assert unpacked.schema.equals(table.schema)
+        unpacked = unpacked.take(pa.array(np.argsort(unpacked["i"].to_numpy())))
+        assert unpacked.drop_columns("a").equals(table.drop_columns("a"))
+        assert unpacked["a"].to_pylist()[0:2] == [1.0, None]
         assert np.array_equal(
-            read_value_columns(back, ["a"]).view(np.int64), read_value_columns(table, ["a"]).view(np.int64)
+            read_value_columns(unpacked, ["a"]).view(np.int64), read_value_columns(table, ["a"]).view(np.int64)
         )
     assert list(pack_batches(iter([]), spec, 0)) == list(pack_batches(table.slice(0, 0).to_batches(), spec, 0)) == []
 
 
-def whole(batches) -> pa.Table:
+def to_table(batches) -> pa.Table:
     return pa.Table.from_batches(list(batches))
 
 
-def test_large_rows_go_back_in_several_values(monkeypatch) -> None:
+def test_large_results_are_split_into_chunks(monkeypatch) -> None:
     monkeypatch.setattr(udfs, "ARROW_CHUNK_BYTES", 10_000)
     table = pa.table({"x": ["y" * 3000] * 10, "i": range(10)})
     values = list(to_ipc_chunks(table))
@@ -115,17 +115,17 @@ def test_large_rows_go_back_in_several_values(monkeypatch) -> None:
     assert list(to_ipc_chunks(table.slice(0, 0))) == []
 
 
-def test_the_latest_time_is_one_that_pandas_can_hold() -> None:
-    """Spark hands it on by way of pandas, whose nanoseconds end in 2262."""
+def test_latest_time_is_clipped_to_the_range_of_pandas() -> None:
+    """Spark converts it with pandas, whose nanoseconds end in 2262."""
     days = pa.table(
         {"sensor": ["a", "b"], "ts": [dt.date(9999, 12, 31), dt.date(1, 1, 1)], "a": [1.0, 1.0], "b": [1, 1]}
     )
-    (batch,) = pack_batches(days.to_batches(), spec_of(watermark="1 second"), 0)
+    (batch,) = pack_batches(days.to_batches(), make_spec(watermark="1 second"), 0)
     latest = batch["latest"].to_pandas()
     assert sorted(latest.dt.year) == [1677, 2262]
 
 
-def test_keys_values_and_times_are_read_as_they_are() -> None:
+def test_keys_values_and_times_of_arrow_columns() -> None:
     strings = pa.array([b"\xff", b"ok", None, b"\xc3\xa9", b""]).cast(pa.string(), safe=False)
     keys = read_key_column(pa.chunked_array([strings]))
     assert [None if code < 0 else keys.values[code] for code in keys.codes] == [None, "ok", None, "é", ""]

@@ -1,4 +1,4 @@
-"""CSV: the fast and the slow parser agree, and no line depends on the lines around it."""
+"""CSV: the parser with Arrow equals the one without, and lines are parsed independently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from limpet.streams.batch import Batch
 from limpet.streams.formats.csv import ArrowCsvReader, CsvDialect, CsvReader
-from limpet.streams.formats.json import MAX_RECORD_BYTES, NO_KEY, NO_TIME, NOT_UTF8, RECORD_TOO_LONG
+from limpet.streams.formats.json import MAX_RECORD_BYTES, NO_KEY, NO_TIME_REASON, NOT_UTF8, RECORD_TOO_LONG
 from limpet.streams.results import to_str_list
 from limpet.streams.schema import ColumnSpec, Schema
 from limpet.streams.timestamps import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT
@@ -54,8 +54,8 @@ KEYS = (
     "a\rb",
     "\r",
 )
-KINDS = (None, NUMBER_FORMAT, ISO_FORMAT, ZONED_ISO_FORMAT, TEXT_FORMAT)
-GOOD = {
+TIME_FORMATS = (None, NUMBER_FORMAT, ISO_FORMAT, ZONED_ISO_FORMAT, TEXT_FORMAT)
+VALID_TIMES = {
     NUMBER_FORMAT: "17",
     ISO_FORMAT: "2024-05-01T10:00:00",
     ZONED_ISO_FORMAT: "2024-05-01T10:00:00Z",
@@ -64,22 +64,22 @@ GOOD = {
 
 
 @st.composite
-def cases(draw: Any) -> tuple[CsvReader, list[bytes], bytes]:
+def draw_cases(draw: Any) -> tuple[CsvReader, list[bytes], bytes]:
     """Return a reader, lines and their line end."""
     separator = draw(st.sampled_from(",;\t|"))
     decimal = "." if separator == "," else draw(st.sampled_from(".,"))
-    kind, keyed = draw(st.sampled_from(KINDS)), draw(st.booleans())
+    kind, keyed = draw(st.sampled_from(TIME_FORMATS)), draw(st.booleans())
     names = ["a", "b", *(["t"] if kind else []), *(["k"] if keyed else []), "rest"]
     columns = Schema(("a", "b"), "t" if kind else None, kind, "k" if keyed else None)
-    odd = {"a": NUMBERS, "b": NUMBERS, "t": TIMES, "k": KEYS, "rest": (*NUMBERS, *KEYS)}
-    good = {"a": f"1{decimal}5", "b": "2", "t": GOOD.get(kind or "", ""), "k": "a", "rest": "z"}
+    unusual = {"a": NUMBERS, "b": NUMBERS, "t": TIMES, "k": KEYS, "rest": (*NUMBERS, *KEYS)}
+    valid = {"a": f"1{decimal}5", "b": "2", "t": VALID_TIMES.get(kind or "", ""), "k": "a", "rest": "z"}
     lines = []
     for _ in range(draw(st.integers(1, 4))):
         which = draw(st.sampled_from([*names, "", "short", "long"]))
-        fields = [draw(st.sampled_from(odd[name])) if name == which else good[name] for name in names]
+        fields = [draw(st.sampled_from(unusual[name])) if name == which else valid[name] for name in names]
         fields = fields[:-1] if which == "short" else [*fields, "x"] if which == "long" else fields
-        broken = draw(st.booleans()) and separator.join(fields).isprintable()
-        lines.append(separator.join(fields).encode("latin-1" if broken else "utf-8", "ignore"))
+        is_latin1 = draw(st.booleans()) and separator.join(fields).isprintable()
+        lines.append(separator.join(fields).encode("latin-1" if is_latin1 else "utf-8", "ignore"))
     return (
         CsvReader(CsvDialect(separator, decimal, tuple(names), True), columns),
         lines,
@@ -93,14 +93,14 @@ def to_comparable(batch: Batch) -> list[Any]:
     values = np.where(np.isnan(batch.values), np.nan, batch.values)  # all NaNs are equal
     times = None if batch.times is None else (batch.times.dtype, batch.times.tolist())
     keys = None if batch.keys is None else to_str_list(batch.keys)
-    rejected = (dict(batch.rejects.counts), batch.rejects.first)
+    malformed = (dict(batch.malformed.counts), batch.malformed.first)
     return [
         values.tobytes(),
         times,
         keys,
         batch.n_records,
         batch.record_index.tolist(),
-        rejected,
+        malformed,
         batch.names,
         batch.tz_aware,
     ]
@@ -110,25 +110,25 @@ def concatenate(batches: Sequence[Batch]) -> list[Any]:
     """Return the contents of successive batches."""
     values, times, keys, indexes, counts, n = b"", [], [], [], {}, 0  # type: ignore[var-annotated]
     for batch in batches:
-        data, batch_times, batch_keys, n_records, batch_indexes, (rejected, _), _, _ = to_comparable(batch)
+        data, batch_times, batch_keys, n_records, batch_indexes, (malformed, _), _, _ = to_comparable(batch)
         values += data
         times += [] if batch_times is None else batch_times[1]
         keys += batch_keys or []
         indexes += [n + index for index in batch_indexes]
         n += n_records
-        for reason, count in rejected.items():
+        for reason, count in malformed.items():
             counts[reason] = counts.get(reason, 0) + count
     return [values, times, keys, n, indexes, counts]
 
 
 @settings(max_examples=400)
-@given(cases(), st.booleans())
+@given(draw_cases(), st.booleans())
 def test_both_parsers_agree_and_lines_are_independent(case: tuple[CsvReader, list[bytes], bytes], ended: bool) -> None:
     reader, lines, end = case
     data = end.join(lines) + (end if ended else b"")
     assert to_comparable(reader.make_batch(data, None)) == to_comparable(reader._make_batch_from_lines(data, None))
-    alone = [reader.make_batch(line + end, None) for line in data.replace(end, b"\n").split(b"\n")]
-    assert concatenate([reader.make_batch(data, None)]) == concatenate(alone)
+    single = [reader.make_batch(line + end, None) for line in data.replace(end, b"\n").split(b"\n")]
+    assert concatenate([reader.make_batch(data, None)]) == concatenate(single)
 
 
 @settings(max_examples=400)
@@ -141,39 +141,39 @@ def test_both_parsers_agree_and_lines_are_independent(case: tuple[CsvReader, lis
     ),
     st.booleans(),
 )
-def test_quotes_of_any_kind(pieces: list[str], keyed: bool) -> None:
+def test_both_parsers_agree_on_quotes(pieces: list[str], keyed: bool) -> None:
     columns = Schema(("a",), None, None, "k") if keyed else Schema(("a",), "k", TEXT_FORMAT)
     reader = CsvReader(CsvDialect(",", ".", ("a", "k"), True), columns)
     data = "".join(pieces).encode()
     assert to_comparable(reader.make_batch(data, None)) == to_comparable(reader._make_batch_from_lines(data, None))
-    alone = [reader.make_batch(line, None) for line in data.split(b"\n")]
-    assert concatenate([reader.make_batch(data, None)]) == concatenate(alone)
+    single = [reader.make_batch(line, None) for line in data.split(b"\n")]
+    assert concatenate([reader.make_batch(data, None)]) == concatenate(single)
 
 
 def test_well_formed_lines_are_read_by_arrow() -> None:
-    quick = ArrowCsvReader(CsvDialect(",", ".", ("t", "k", "a"), True), Schema(("a",), "t", ISO_FORMAT, "k"))
-    well = b'2024-05-01,x,1.5\n2024-05-01 10:00,"y, z",NA\n2024-05-01T10:00:00.5,x,-inf\n'
-    batch = quick.make_batch(well, 7)
+    reader = ArrowCsvReader(CsvDialect(",", ".", ("t", "k", "a"), True), Schema(("a",), "t", ISO_FORMAT, "k"))
+    data = b'2024-05-01,x,1.5\n2024-05-01 10:00,"y, z",NA\n2024-05-01T10:00:00.5,x,-inf\n'
+    batch = reader.make_batch(data, 7)
     assert batch is not None
     assert batch.position == 7
     assert batch.values.ravel().tolist()[::2] == [1.5, -np.inf]
-    assert quick.make_batch(b"2024-05-01T10:00Z,x,1.5\r\n2024-05-01T10:00+01,x,1.5\r\n", 0) is not None
-    assert quick.make_batch(b"2024-05-01T10:00Z,x,1.5\n2024-05-01T10:00,x,1.5\n", 0) is None  # a zone in one of them
+    assert reader.make_batch(b"2024-05-01T10:00Z,x,1.5\r\n2024-05-01T10:00+01,x,1.5\r\n", 0) is not None
+    assert reader.make_batch(b"2024-05-01T10:00Z,x,1.5\n2024-05-01T10:00,x,1.5\n", 0) is None  # a zone in one of them
 
 
-def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schema_and_points_are_equal_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     head = b"time;sensor;a\n" + b"".join(b"2024-05-01T10:00:%02dZ;s%d;%d,5\n" % (i, i % 3, i) for i in range(60))
-    quick = CsvReader.from_sample(head, ColumnSpec())
+    with_arrow = CsvReader.from_sample(head, ColumnSpec())
     monkeypatch.setitem(sys.modules, "pyarrow.csv", None)  # type: ignore[arg-type]
-    slow = CsvReader.from_sample(head, ColumnSpec())
-    assert (slow.schema, slow.dialect) == (quick.schema, quick.dialect)
-    assert slow._arrow_reader is None
-    assert quick._arrow_reader is not None
+    without_arrow = CsvReader.from_sample(head, ColumnSpec())
+    assert (without_arrow.schema, without_arrow.dialect) == (with_arrow.schema, with_arrow.dialect)
+    assert without_arrow._arrow_reader is None
+    assert with_arrow._arrow_reader is not None
     data = head.partition(b"\n")[2]
-    assert to_comparable(slow.make_batch(data, None)) == to_comparable(quick.make_batch(data, None))
+    assert to_comparable(without_arrow.make_batch(data, None)) == to_comparable(with_arrow.make_batch(data, None))
 
 
-def test_reasons() -> None:
+def test_reasons_of_malformed_records() -> None:
     reader = CsvReader(CsvDialect(",", ".", ("t", "k", "a"), True), Schema(("a",), "t", ISO_FORMAT, "k"))
     lines = {
         b"2024-05-01,x": "not 3 fields",
@@ -181,13 +181,13 @@ def test_reasons() -> None:
         b"2024-05-01,x,1\xff": NOT_UTF8,
         b"2024-05-01,\xff,1": NOT_UTF8,
         b"2024-05-01,,1": NO_KEY,
-        b"soon,x,1": NO_TIME,
+        b"soon,x,1": NO_TIME_REASON,
         b"2024-05-01,x," + b" " * MAX_RECORD_BYTES + b"1": RECORD_TOO_LONG,
     }
     batch = reader.make_batch(b"\n".join([*lines, b"2024-05-01,x,7"]), None)
-    assert batch.rejects.counts == {reason: list(lines.values()).count(reason) for reason in lines.values()}
-    assert [reject.index for reject in batch.rejects.first] == [0, 1, 2, 3, 4]
-    assert [reject.text for reject in batch.rejects.first][1] == "2024-05-01,x,1a"
+    assert batch.malformed.counts == {reason: list(lines.values()).count(reason) for reason in lines.values()}
+    assert [error.index for error in batch.malformed.first] == [0, 1, 2, 3, 4]
+    assert [error.text for error in batch.malformed.first][1] == "2024-05-01,x,1a"
     assert (batch.n_records, batch.values.tolist()) == (8, [[7.0]])
 
 

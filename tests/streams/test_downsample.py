@@ -11,8 +11,8 @@ from limpet.streams.downsample import REDUCTIONS, MinMaxSummary
 N, D = 5000, 2
 
 
-def a_stream(n=N, seed=0, auto=True):
-    """Values with gaps, infinities and far points, results, estimates and times."""
+def make_stream(n=N, seed=0, auto=True):
+    """Make values with missing, infinite and far ones, results, estimates and times."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, D))
     values[rng.random((n, D)) < 0.1] = np.nan
@@ -31,7 +31,7 @@ def a_stream(n=N, seed=0, auto=True):
     return values, trace, means, times
 
 
-def part_of(trace, rows):
+def slice_trace(trace, rows):
     auto_scores = None if trace.auto_scores is None else tuple(each[rows] for each in trace.auto_scores)
     return Trace(trace.score[rows], trace.outcomes[rows], {}, auto_scores)
 
@@ -41,11 +41,11 @@ def summarize(stream, cuts=(), max_buckets=64):
     summary = MinMaxSummary(("a", "b"), max_buckets)
     for start, end in zip([0, *cuts], [*cuts, len(values)], strict=True):
         rows = slice(start, end)
-        summary.add(values[rows], part_of(trace, rows), None if means is None else means[rows], times[rows])
+        summary.add(values[rows], slice_trace(trace, rows), None if means is None else means[rows], times[rows])
     return summary
 
 
-def everything(summary):
+def to_dict(summary):
     return {
         name: getattr(summary, name)
         for name in (*REDUCTIONS, "times", "rows", "last_time", "n_rows", "width", "is_auto")
@@ -53,13 +53,13 @@ def everything(summary):
 
 
 def assert_same(summary, other):
-    for (name, actual), expected in zip(everything(summary).items(), everything(other).values(), strict=True):
+    for (name, actual), expected in zip(to_dict(summary).items(), to_dict(other).values(), strict=True):
         np.testing.assert_array_equal(actual, expected, err_msg=name)
 
 
 @pytest.mark.parametrize("auto", [True, False])
-def test_cuts_do_not_matter(auto):
-    stream, rng = a_stream(auto=auto), np.random.default_rng(1)
+def test_summary_does_not_depend_on_batches(auto):
+    stream, rng = make_stream(auto=auto), np.random.default_rng(1)
     whole = summarize(stream)
     assert_same(whole, summarize(stream, range(1, N)))
     for _ in range(20):
@@ -68,13 +68,13 @@ def test_cuts_do_not_matter(auto):
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 127, 128, 129, 4999])
 def test_a_bucket_summarizes_its_rows(n):
-    values, trace, means, times = a_stream(n)
+    values, trace, means, times = make_stream(n)
     summary = summarize((values, trace, means, times), [n // 3, n // 2])
     assert summary.n_rows == n
     assert len(summary) <= 64
     assert summary.is_exact == (n <= 64)
     assert n <= 64 or len(summary) > 32
-    kept = ~(trace.rejected | trace.invalid)
+    accepted = ~(trace.rejected | trace.invalid)
     for bucket in range(len(summary)):
         rows = np.arange(bucket * summary.width, min((bucket + 1) * summary.width, n))
         assert summary.rows[bucket] == rows[0]
@@ -84,7 +84,7 @@ def test_a_bucket_summarizes_its_rows(n):
         for variable in range(D):
             column = values[rows, variable]
             for selection, low, high in (
-                (kept, summary.minimum, summary.maximum),
+                (accepted, summary.minimum, summary.maximum),
                 (trace.rejected, summary.rejected_minimum, summary.rejected_maximum),
             ):
                 present = column[selection[rows] & np.isfinite(column)]
@@ -98,32 +98,32 @@ def test_a_bucket_summarizes_its_rows(n):
     assert summary.last_time == times[-1]
 
 
-def test_it_stays_small():
+def test_size_is_bounded():
     summary, n = MinMaxSummary(("a",)), 300_000
     trace = Trace(np.zeros(n), np.zeros(n, np.int8))
     for _ in range(10):
         summary.add(np.ones((n, 1)), trace)
         assert len(summary) <= 4096
-        assert all(kept.size <= 4096 for kept in summary._columns.values())
+        assert all(column.size <= 4096 for column in summary._columns.values())
     assert summary.n_rows == 10 * n
     assert len(summary) > 2048
     assert summary.maximum.max() == 1.0
     short = MinMaxSummary(("a",))
     short.add(np.ones((3, 1)), Trace(np.zeros(3), np.zeros(3, np.int8)))
-    assert sum(kept.nbytes for kept in short._columns.values()) < 10_000  # many streams are short
+    assert sum(column.nbytes for column in short._columns.values()) < 10_000  # many streams are short
 
 
 def test_a_batch_of_several_streams():
-    values, trace, means, times = a_stream(300)
+    values, trace, means, times = make_stream(300)
     selected = np.arange(0, 300, 3)
     summary = MinMaxSummary(("a", "b"), 64)
     for rows in (selected[:10], selected[10:10], selected[10:]):
         summary.add(values, trace, means, times, selection=rows)
-    assert_same(summary, summarize((values[selected], part_of(trace, selected), means[selected], times[selected])))
+    assert_same(summary, summarize((values[selected], slice_trace(trace, selected), means[selected], times[selected])))
 
 
-def test_without_estimates_and_with_times_that_stop():
-    values, trace, means, times = a_stream(100)
+def test_missing_estimates_and_missing_times():
+    values, trace, means, times = make_stream(100)
     assert np.isnan(summarize((values, trace, None, times)).estimate).all()
     summary = summarize((values, trace, means, times))
     summary.add(values, trace)
@@ -133,14 +133,14 @@ def test_without_estimates_and_with_times_that_stop():
     assert summary.last_time is None
 
 
-def test_strings_as_times():
-    values, trace, means, _ = a_stream(100)
+def test_times_as_strings():
+    values, trace, means, _ = make_stream(100)
     summary = summarize((values, trace, means, np.array([f"day {i}" for i in range(100)], object)))
     assert summary.times[1] == "day 2"
 
 
-def test_bad_input_is_named():
-    values, trace, means, times = a_stream(10)
+def test_invalid_input_raises():
+    values, trace, means, times = make_stream(10)
     for call in (
         lambda: MinMaxSummary(()),
         lambda: MinMaxSummary(("a",), 7),

@@ -25,7 +25,7 @@ RESET_AFTER = 3  # late points
 
 
 def check_one_by_one(points: list[Point]) -> tuple[list[int], int, int]:
-    """Indexes of the accepted points, how many are late, and how many duplicates."""
+    """Return the indexes of the accepted points and the numbers of late and duplicate ones."""
     last: dict[str, tuple[float, tuple[float, ...]]] = {}
     runs: dict[str, list[float]] = {}  # of late points
     accepted, late, duplicates = [], 0, 0
@@ -76,7 +76,7 @@ POINTS = st.lists(
 @given(
     POINTS, st.lists(st.integers(0, 40), max_size=6), st.booleans(), st.sampled_from(["no", "by codes", "as strings"])
 )
-def test_any_points_in_any_batches(points: list[Point], cuts: list[int], dates: bool, keyed: str) -> None:
+def test_filter_equals_a_loop_for_any_batches(points: list[Point], cuts: list[int], dates: bool, keyed: str) -> None:
     points = [("", *point[1:]) for point in points] if keyed == "no" else points
     time_filter, accepted, counts = EventTimeFilter(clock_reset_after=RESET_AFTER), [], [0, 0]
     bounds = sorted({0, len(points), *(cut for cut in cuts if cut < len(points))})
@@ -85,10 +85,10 @@ def test_any_points_in_any_batches(points: list[Point], cuts: list[int], dates: 
         assert batch.record_index is not None
         accepted += batch.record_index.tolist()
         counts = [counts[0] + late, counts[1] + duplicates]
-        again = EventTimeFilter(clock_reset_after=RESET_AFTER)  # a run may be interrupted at any moment
-        again.restore(time_filter.to_bytes())
-        assert again.to_bytes() == time_filter.to_bytes()
-        time_filter = again
+        restored = EventTimeFilter(clock_reset_after=RESET_AFTER)  # a run may be interrupted at any moment
+        restored.restore(time_filter.to_bytes())
+        assert restored.to_bytes() == time_filter.to_bytes()
+        time_filter = restored
     assert (accepted, *counts) == check_one_by_one(points)
 
 
@@ -138,10 +138,10 @@ def test_max_streams_forgets_silent_streams() -> None:
         batch = Batch(np.arange(11.0), times=np.full(11, first + 100), keys=["always", *keys])
         assert time_filter.filter(batch)[0] is batch
         plain.filter(batch)
-        again = EventTimeFilter(max_streams=16)
-        again.restore(time_filter.to_bytes())
-        assert again.to_bytes() == time_filter.to_bytes()
-        time_filter = again
+        restored = EventTimeFilter(max_streams=16)
+        restored.restore(time_filter.to_bytes())
+        assert restored.to_bytes() == time_filter.to_bytes()
+        time_filter = restored
         assert len(time_filter._rows) == len(time_filter._last_arrival) <= 18
     assert len(plain.to_bytes()) > 10 * len(time_filter.to_bytes())
     late = Batch([1.0, 1.0, 1.0], times=[50, 50, 50], keys=["always", "s399", "s0"])
@@ -184,5 +184,5 @@ def test_table_agrees_with_clocks_of_single_streams(points: list[Point], size: i
         assert arrivals.tolist() == expected
     known = [row for row, clock in clocks.items() if clock.latest is not None]
     assert table.latest(np.array(known, np.int64)).tolist() == [clocks[row].latest for row in known]
-    table.forget(np.array([-1, 0]))
+    table.clear(np.array([-1, 0]))
     assert np.isnan(table.latest(np.array([-1, 0, 99]))).all() or not known

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.exceptions import InvalidInputError
-from limpet.streams.batch import Batch, RejectLog
+from limpet.streams.batch import Batch, InputErrorLog
 from limpet.streams.formats import iter_line_blocks
 from limpet.streams.formats.json import MAX_RECORD_BYTES, NOT_JSON, RECORD_TOO_LONG
 from limpet.streams.schema import ColumnSpec, Schema
@@ -41,14 +41,14 @@ def collect(batches: list[Batch]) -> Contents:
     """Return values (None for NaN), times, number of records, malformed ones by reason, and the first of them."""
     values: list[list[float | None]] = []
     times: list[Any] = []
-    rejects = RejectLog()
+    errors = InputErrorLog()
     n = 0
     for batch in batches:
         values += np.where(np.isnan(batch.values), None, batch.values).tolist()
         times += [] if batch.times is None else format_times(batch.times)
-        rejects.merge(batch.rejects, n)
+        errors.merge(batch.malformed, n)
         n += batch.n_records
-    return values, times, n, rejects.counts, [(reject.index, reject.text) for reject in rejects.first]
+    return values, times, n, errors.counts, [(reject.index, reject.text) for reject in errors.first]
 
 
 def resume(source: BaseSource, batch: Batch) -> list[Batch]:
@@ -61,22 +61,24 @@ def read(source: Any, position: Any = None) -> Contents:
     return collect(list(source.read(position)))
 
 
-def until(batches: Iterator[Batch], enough: Callable[[list[Batch]], bool], seconds: float = 10.0) -> list[Batch]:
+def read_until(
+    batches: Iterator[Batch], condition: Callable[[list[Batch]], bool], seconds: float = 10.0
+) -> list[Batch]:
     """Return batches of a live source until a condition holds; empty ones arrive regularly."""
     got: list[Batch] = []
     end = time.monotonic() + seconds
-    while not enough(got):
+    while not condition(got):
         assert time.monotonic() < end, got
         got.append(next(batches))
         json.dumps(got[-1].position)
     return got
 
 
-def n_points(n: int) -> Callable[[list[Batch]], bool]:
+def has_points(n: int) -> Callable[[list[Batch]], bool]:
     return lambda got: sum(map(len, got)) >= n
 
 
-def values_of(batches: list[Batch]) -> list[float]:
+def get_values(batches: list[Batch]) -> list[float]:
     return [row[0] for batch in batches for row in batch.values.tolist()]
 
 
@@ -90,12 +92,14 @@ RECORDS = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("file_format", ["csv", "jsonl"])
 @given(data=st.data(), n=st.integers(1, 40), ended=st.booleans())
-def test_any_cut_and_any_position(tmp_path_factory: Any, data: Any, n: int, ended: bool, form: str) -> None:
-    path = tmp_path_factory.mktemp("cut") / f"x.{form}"
-    begin = b"time,a\n0,1\n0,1\n" if form == "csv" else b'{"time":0,"a":1}\n' * 9
-    lines = data.draw(st.lists(LINES if form == "csv" else RECORDS, max_size=12))
+def test_any_block_size_and_any_position(
+    tmp_path_factory: Any, data: Any, n: int, ended: bool, file_format: str
+) -> None:
+    path = tmp_path_factory.mktemp("cut") / f"x.{file_format}"
+    begin = b"time,a\n0,1\n0,1\n" if file_format == "csv" else b'{"time":0,"a":1}\n' * 9
+    lines = data.draw(st.lists(LINES if file_format == "csv" else RECORDS, max_size=12))
     path.write_bytes(begin + b"\n".join(lines) + (b"\n" if ended else b""))
     check_cuts_and_positions(path, n)
 
@@ -111,7 +115,7 @@ def check_cuts_and_positions(path: Path, n: int) -> None:
             assert collect([*batches[: i + 1], *rest]) == whole
 
 
-def test_packed_files(tmp_path: Path) -> None:
+def test_gzipped_files(tmp_path: Path) -> None:
     content = b"time,a\n" + b"".join(b"%d,%d\n" % (i, i % 13) for i in range(20_000))
     (tmp_path / "x.csv").write_bytes(content)
     (tmp_path / "x.csv.GZ").write_bytes(gzip.compress(content))
@@ -126,7 +130,9 @@ def test_packed_files(tmp_path: Path) -> None:
     for size in (0, 12, 20_000, len(packed) - 5):
         (tmp_path / "y.csv.gz").write_bytes(packed[:size])
         batches.clear()
-        with pytest.raises(InvalidInputError, match=r"y\.csv\.gz (cannot be read: compressed file ended|is empty)"):
+        with pytest.raises(
+            InvalidInputError, match=r"(cannot be read: compressed file ended|must be a non-empty file)"
+        ):
             batches.extend(FileSource(tmp_path / "y.csv.gz", block_bytes=1 << 14).read())
     assert sum(map(len, batches)) > 5000  # points before the damage are read
     (tmp_path / "y.csv.gz").write_bytes(packed[:20_000])
@@ -135,7 +141,7 @@ def test_packed_files(tmp_path: Path) -> None:
     (tmp_path / "z.csv.gz").write_bytes(content)
     with pytest.raises(InvalidInputError, match="not a gzipped file"):
         read(FileSource(tmp_path / "z.csv.gz"))
-    with pytest.raises(InvalidInputError, match="cannot be followed"):
+    with pytest.raises(InvalidInputError, match="source: must not be compressed"):
         FileSource(tmp_path / "x.csv.GZ", follow=True)
 
 
@@ -169,7 +175,7 @@ def test_memory_is_bounded_however_long_a_line_is() -> None:
 # Files that grow
 
 
-def test_a_growing_file_is_followed(tmp_path: Path) -> None:
+def test_growing_file_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.touch()
     batches = FileSource(path, follow=True).read()
@@ -180,79 +186,81 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
         file.write(b"2024-05-01,1")
         assert len(next(batches)) == 0
         file.write(b".5\n")
-        got = until(batches, n_points(1))
-        assert len(got) <= 2  # it comes at once, and not when there is more
+        batches_read = read_until(batches, has_points(1))
+        assert len(batches_read) <= 2  # a complete line is returned immediately
         file.write(b"2024-05-02,2.5\n2024-05-03,3")
-        got += until(batches, n_points(1))
+        batches_read += read_until(batches, has_points(1))
         assert next(batches).lag == len(b"2024-05-03,3")
-        position = got[-1].position
+        position = batches_read[-1].position
         file.write(b"0\n2024-05-04,4\n")
-    assert values_of([*got, *until(batches, n_points(2))]) == [1.5, 2.5, 30, 4]
-    assert values_of(until(FileSource(path, follow=True).read(position), n_points(2))) == [30, 4]
+    assert get_values([*batches_read, *read_until(batches, has_points(2))]) == [1.5, 2.5, 30, 4]
+    assert get_values(read_until(FileSource(path, follow=True).read(position), has_points(2))) == [30, 4]
     assert read(FileSource(path))[0] == [[1.5], [2.5], [30], [4]]
 
 
-def test_one_record_of_json_is_enough(tmp_path: Path) -> None:
+def test_schema_is_inferred_from_one_json_record(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"time": 1714550400, "a": 1}\n')
     source = FileSource(path, follow=True)
-    assert values_of(until(source.read(), n_points(1))) == [1]
+    assert get_values(read_until(source.read(), has_points(1))) == [1]
     assert source.schema is not None
     assert (source.schema.time, source.schema.values) == ("time", ("a",))
 
 
-def test_a_beginning_without_an_end_does_not_wait_for_ever(tmp_path: Path) -> None:
+def test_first_line_without_an_end_yields_empty_batches(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(b"1.5," * 50_000)
     batches = FileSource(path, follow=True).read()
     assert [len(next(batches)) for _ in range(4)] == [0, 0, 0, 0]
     with open(path, "ab") as file:
         file.write(b"1.5\n")
-    assert collect(until(batches, lambda got: bool(got and got[-1].n_records)))[2] == 1
+    assert collect(read_until(batches, lambda got: bool(got and got[-1].n_records)))[2] == 1
 
 
 @pytest.mark.parametrize("names_again", [True, False])
-def test_a_file_that_is_replaced(tmp_path: Path, names_again: bool) -> None:
+def test_replaced_file_is_read(tmp_path: Path, names_again: bool) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(b"time,a,b\n1,10,0\n2,20,0\n")
     batches = FileSource(path, ColumnSpec(columns=("a",)), follow=True).read()
-    got = until(batches, n_points(2))
-    with open(path, "ab") as old:
+    got = read_until(batches, has_points(2))
+    with open(path, "ab") as old_file:
         path.rename(tmp_path / "x.1")
         path.write_bytes(b"b,a,time\n0,40,4\n" if names_again else b"4,40,0\n")
-        old.write(b"3,30,0")  # at the last moment, and its end does not come any more
-    got += until(batches, n_points(2))
-    assert values_of(got) == [10, 20, 30, 40]
+        old_file.write(b"3,30,0")  # without a line end, which never follows
+    got += read_until(batches, has_points(2))
+    assert get_values(got) == [10, 20, 30, 40]
     assert [time for batch in got if batch.times is not None for time in batch.times.tolist()] == [1, 2, 3, 4]
 
 
-def test_a_file_that_is_emptied(tmp_path: Path) -> None:
+def test_truncated_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(b"time,a\n1,10\n2,20\n3,3")
     batches = FileSource(path, follow=True).read()
-    got = until(batches, n_points(2))
+    got = read_until(batches, has_points(2))
     os.truncate(path, 0)
     waiting = [next(batches), next(batches)]
     with open(path, "ab") as file:
         file.write(b"4,40\n")
-    assert values_of([*got, *waiting, *until(batches, n_points(1))]) == [10, 20, 40]
+    assert get_values([*got, *waiting, *read_until(batches, has_points(1))]) == [10, 20, 40]
     resumed = FileSource(path, follow=True)  # after a stop while the file was empty
     resumed.schema = waiting[-1].schema
-    assert values_of(until(resumed.read(waiting[-1].position), n_points(1))) == [40]
+    assert get_values(read_until(resumed.read(waiting[-1].position), has_points(1))) == [40]
 
 
-def test_a_file_that_goes_and_comes_again(tmp_path: Path) -> None:
+def test_file_deleted_and_created_again_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1}\n')
     batches = FileSource(path, follow=True).read()
-    got = until(batches, n_points(1))
+    got = read_until(batches, has_points(1))
     path.unlink()
     got += [next(batches), next(batches)]
     path.write_text('{"b": 0, "a": 2}\n')
-    assert values_of([*got, *until(batches, n_points(1))]) == [1, 2]
+    assert get_values([*got, *read_until(batches, has_points(1))]) == [1, 2]
 
 
-def test_another_file_at_a_resume_is_read_from_its_beginning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_file_replaced_before_a_resume_is_read_from_the_beginning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(b"time,a\n1,10\n2,20\n")
     last = list(FileSource(path).read())[-1]
@@ -266,17 +274,17 @@ def test_another_file_at_a_resume_is_read_from_its_beginning(tmp_path: Path, cap
         caplog.clear()
 
 
-# What cannot be read
+# Unreadable files
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
+def test_unreadable_files_raise(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"cannot be read: is a directory"):
         read(FileSource(tmp_path))
     with pytest.raises(InvalidInputError, match=r"nothing\.csv cannot be read: no such file"):
         read(FileSource(tmp_path / "nothing.csv"))
     for name in ("x.csv", "x.jsonl", "x.bin"):
         (tmp_path / name).write_bytes(b"")
-        with pytest.raises(InvalidInputError, match="is empty"):
+        with pytest.raises(InvalidInputError, match="source: must be a non-empty file"):
             read(FileSource(tmp_path / name))
     for data in (
         os.urandom(5000),
@@ -284,21 +292,21 @@ def test_unreadable_files(tmp_path: Path) -> None:
         b"SQLite format 3\0" + bytes(4000),
     ):
         (tmp_path / "x.bin").write_bytes(data)
-        with pytest.raises(InvalidInputError, match="is not a text file"):
+        with pytest.raises(InvalidInputError, match="source: must be UTF-8 text"):
             read(FileSource(tmp_path / "x.bin"))
     (tmp_path / "x.csv").write_bytes(b"time,a\n1,2\n\x00\xff\xfe,3\n3,4\n")  # a broken record is not a broken file
     assert read(FileSource(tmp_path / "x.csv"))[0] == [[2.0], [4.0]]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_permission_denied(tmp_path: Path) -> None:
+def test_permission_denied_raises(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("1\n")
     (tmp_path / "x.csv").chmod(0)
     with pytest.raises(InvalidInputError, match="permission denied"):
         read(FileSource(tmp_path / "x.csv"))
 
 
-def test_json_without_columns_in_the_head(tmp_path: Path) -> None:
+def test_malformed_json_before_the_first_record(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"x" * 200_000 + b'\n{"a": 1}\n[[[\n{"a": 2}\n')
     assert read(FileSource(path))[0] == [[1.0], [2.0]]
@@ -309,41 +317,41 @@ def test_json_without_columns_in_the_head(tmp_path: Path) -> None:
 
 # Pipes
 
-PIPED = """
+PIPED_SCRIPT = """
 import json, sys
 from limpet.streams.sources.file import StdinSource
 position = json.loads(sys.argv[1])
 source = StdinSource()
 for batch in source.read(position):
     for row in batch.values.tolist():
-        print(json.dumps([row, batch.rejects.total]), flush=True)
+        print(json.dumps([row, batch.malformed.total]), flush=True)
     print("-" if not batch.n_records else "batch", flush=True)
 print("end", json.dumps(source.schema.to_dict()), flush=True)
 """
 
 
-class Piped:
+class PipedProcess:
     """A process that reads standard input and prints the points."""
 
     def __init__(self, position: Any = None) -> None:
-        command = [sys.executable, "-c", PIPED, json.dumps(position)]
+        command = [sys.executable, "-c", PIPED_SCRIPT, json.dumps(position)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
-        self.watchdog = threading.Timer(60.0, self.process.kill)  # rather than to wait for ever
+        self.watchdog = threading.Timer(60.0, self.process.kill)  # so that the test cannot hang
         self.watchdog.start()
 
-    def line(self) -> str:
+    def read_line(self) -> str:
         return self.stdout.readline().decode().strip()
 
-    def row(self) -> list[Any]:
-        """The next point, empty batches aside."""
-        while not (line := self.line()).startswith("["):
+    def read_point(self) -> list[Any]:
+        """Return the next point; skip empty batches."""
+        while not (line := self.read_line()).startswith("["):
             assert line in ("-", "batch")
         return list(json.loads(line)[0])
 
-    def rest(self) -> tuple[list[list[float]], Schema]:
+    def read_rest(self) -> tuple[list[list[float]], Schema]:
         self.stdin.close()
         lines = self.stdout.read().decode().splitlines()
         self.watchdog.cancel()
@@ -352,23 +360,23 @@ class Piped:
         return rows, Schema.from_dict(json.loads(lines[-1].removeprefix("end ")))
 
 
-def test_standard_input_as_it_comes(tmp_path: Path) -> None:
+def test_standard_input_is_read_line_by_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    csv, jsonl = Piped(), Piped()
-    assert csv.line() == jsonl.line() == "-"  # empty batches, so that a run can stop
+    csv, jsonl = PipedProcess(), PipedProcess()
+    assert csv.read_line() == jsonl.read_line() == "-"  # empty batches, so that a run can stop
     csv.stdin.write(b"time,a\n")
     csv.stdin.write(b"1,1")
     jsonl.stdin.write(b'{"time": 1, "a": 5}\n')
-    assert jsonl.row() == [5.0]
+    assert jsonl.read_point() == [5.0]
     csv.stdin.write(b".5\n")
-    assert csv.row() == [1.5]
+    assert csv.read_point() == [1.5]
     csv.stdin.write(b"2,2.5\n3,3.")
-    assert csv.row() == [2.5]
+    assert csv.read_point() == [2.5]
     jsonl.stdin.write(b'{"time": 2, "a": "x"}\n{"time": 3, "a": 7}\n')
-    rows, _ = jsonl.rest()
+    rows, _ = jsonl.read_rest()
     assert rows == [[7.0]]
     csv.stdin.write(b"75")
-    rows, schema = csv.rest()
+    rows, schema = csv.read_rest()
     assert rows == [[3.75]]
     for begin, value in (("time,a\\n4,4\\n", 4.0), ("5,5\\n", 5.0)):  # the names may come again, or not
         source = StdinSource(path=tmp_path / "pipe")
@@ -376,10 +384,10 @@ def test_standard_input_as_it_comes(tmp_path: Path) -> None:
         resumed = source.read({})
         assert len(next(resumed)) == 0
         subprocess.run(["/bin/sh", "-c", f"printf '{begin}' > {tmp_path}/pipe"], check=True)
-        assert values_of(list(resumed)) == [value]
+        assert get_values(list(resumed)) == [value]
 
 
-def test_a_pipe_that_is_always_full(tmp_path: Path) -> None:
+def test_fast_pipe(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     line, n = b"1.5,2.5,3.5\n", 2_000_000
@@ -399,7 +407,7 @@ def test_a_pipe_that_is_always_full(tmp_path: Path) -> None:
     assert (points, largest <= (1 << 16)) == (n, True)  # and it does not wait for the end to begin
 
 
-def test_a_pipe_with_a_name(tmp_path: Path) -> None:
+def test_named_pipe(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     ending, live = open_source(path), open_source(path, follow=True)
@@ -408,18 +416,18 @@ def test_a_pipe_with_a_name(tmp_path: Path) -> None:
     assert len(next(batches)) == 0  # before the first writer
     for value in (1, 2):  # one writer after another
         subprocess.run(["/bin/sh", "-c", f"printf '%s\\n' {value} > {path}"], check=True)
-        assert values_of(until(batches, n_points(1))) == [value]
+        assert get_values(read_until(batches, has_points(1))) == [value]
     batches.close()  # type: ignore[attr-defined]
-    with pytest.raises(InvalidInputError, match="is a pipe"):
+    with pytest.raises(InvalidInputError, match="source: must be a file, got a pipe"):
         read(FileSource(path))
     batches = ending.read(None)
     assert len(next(batches)) == 0
     subprocess.run(["/bin/sh", "-c", f"printf 'a\\n3\\n4' > {path}"], check=True)
-    assert values_of(list(batches)) == [3, 4]
+    assert get_values(list(batches)) == [3, 4]
 
 
-def test_pipes_that_bring_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="/dev/null is empty"):
+def test_empty_pipes_raise(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="source: must not be empty, got /dev/null"):
         list(open_source("/dev/null").read(None))
     with pytest.raises(InvalidInputError, match="pipe cannot be read: no such file"):
         list(StdinSource(path=tmp_path / "pipe").read())
@@ -428,28 +436,28 @@ def test_pipes_that_bring_nothing(tmp_path: Path) -> None:
 # Folders
 
 
-def folder(path: Path, **options: Any) -> DirectorySource:
+def make_directory_source(path: Path, **options: Any) -> DirectorySource:
     return DirectorySource(path, lambda file, spec: open_file_source(file, spec, block_bytes=16), **options)
 
 
-def dropped(path: Path, content: bytes, at: int) -> None:
+def write_file(path: Path, content: bytes, at: int) -> None:
     path.write_bytes(content)
     os.utime(path, (at, at))
 
 
-def test_a_folder_in_the_order_of_its_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    dropped(tmp_path / "b.csv", b"time,a\n1,10\n2,20\n", 100)
-    dropped(tmp_path / "a.jsonl", b'{"a": 50, "time": 5}\n{"a": 60, "time": 6}\n', 300)
-    dropped(tmp_path / "c.csv", b"a;time\n30;3\n40;4\n", 200)
-    dropped(tmp_path / "bad.csv", b"time,x\n1,10\n", 210)
-    dropped(tmp_path / "worse.csv", bytes(100), 220)
-    dropped(tmp_path / "dates.csv", b"time,a\n2024-05-01,7\n", 230)
-    dropped(tmp_path / "names.csv", b"time,a\n", 240)
+def test_files_of_a_directory_are_read_in_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_file(tmp_path / "b.csv", b"time,a\n1,10\n2,20\n", 100)
+    write_file(tmp_path / "a.jsonl", b'{"a": 50, "time": 5}\n{"a": 60, "time": 6}\n', 300)
+    write_file(tmp_path / "c.csv", b"a;time\n30;3\n40;4\n", 200)
+    write_file(tmp_path / "bad.csv", b"time,x\n1,10\n", 210)
+    write_file(tmp_path / "worse.csv", bytes(100), 220)
+    write_file(tmp_path / "dates.csv", b"time,a\n2024-05-01,7\n", 230)
+    write_file(tmp_path / "names.csv", b"time,a\n", 240)
     pq.write_table(pa.table({"time": [7.0], "a": [70.0], "z": ["?"]}), tmp_path / "d.parquet")
     for name in (".hidden.csv", "e.csv.tmp", "e.csv.part", "e.swp"):
-        dropped(tmp_path / name, b"time,a\n0,0\n", 1)
+        write_file(tmp_path / name, b"time,a\n0,0\n", 1)
     (tmp_path / "in").mkdir()
-    batches = list(folder(tmp_path, follow=False).read())
+    batches = list(make_directory_source(tmp_path, follow=False).read())
     values, times, n, counts, _ = collect(batches)
     assert [row[0] for row in values] == [10, 20, 30, 40, 50, 60, 70]
     assert times == [1, 2, 3, 4, 5, 6, 7]
@@ -458,11 +466,11 @@ def test_a_folder_in_the_order_of_its_files(tmp_path: Path, caplog: pytest.LogCa
     assert "'a' not found" in caplog.text
     assert "time: must be given as number" in caplog.text
     for i, batch in enumerate(batches):
-        again = collect([*batches[: i + 1], *resume(folder(tmp_path, follow=False), batch)])
+        again = collect([*batches[: i + 1], *resume(make_directory_source(tmp_path, follow=False), batch)])
         assert again[:4] == (values, times, n, counts)
 
 
-def test_positions_of_other_sources_are_refused(tmp_path: Path) -> None:
+def test_positions_of_other_sources_raise(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a\n1\n2\n")
     others: list[Any] = [{"done": [], "current": None, "inner": None}, {"row": 3}, {"sequence": 1}, 17]
     for other in others:
@@ -470,42 +478,42 @@ def test_positions_of_other_sources_are_refused(tmp_path: Path) -> None:
             read(FileSource(tmp_path / "x.csv"), other)
 
 
-def test_files_that_come_while_a_folder_is_read(tmp_path: Path) -> None:
+def test_files_added_during_a_read_are_read(tmp_path: Path) -> None:
     batches = open_source(tmp_path).read(None)
     assert len(next(batches)) == 0
     (tmp_path / "1.csv.tmp").write_text("a\n1\n")
     assert len(next(batches)) == 0
     (tmp_path / "1.csv.tmp").rename(tmp_path / "1.csv")
-    got = until(batches, n_points(1))
+    got = read_until(batches, has_points(1))
     (tmp_path / "2.csv").write_text("a\n2\n")
     (tmp_path / "3.csv").write_text("a\n3\n")
     (tmp_path / "1.csv").unlink()
-    got += until(batches, n_points(2))
-    assert values_of(got) == [1, 2, 3]
+    got += read_until(batches, has_points(2))
+    assert get_values(got) == [1, 2, 3]
     again = open_source(tmp_path, follow=False)
     assert read(again, got[-1].position)[0] in ([], [[3.0]])
 
 
-def test_a_folder_knows_files_by_what_they_are_and_forgets_those_that_have_gone(tmp_path: Path) -> None:
-    dropped(tmp_path / "a.csv", b"a\n1\n", 100)
-    dropped(tmp_path / "b.csv", b"a\n2\n", 200)
-    batches = list(folder(tmp_path, follow=False).read())
+def test_directory_rereads_replaced_files_and_forgets_deleted_ones(tmp_path: Path) -> None:
+    write_file(tmp_path / "a.csv", b"a\n1\n", 100)
+    write_file(tmp_path / "b.csv", b"a\n2\n", 200)
+    batches = list(make_directory_source(tmp_path, follow=False).read())
     position = json.loads(json.dumps(batches[-1].position))
     assert [name for name, *_ in position["done"]] == ["a.csv", "b.csv"]
     assert len({id(batch.position["done"]) for batch in batches if batch.position["current"] == "b.csv"}) == 1
-    assert values_of(list(folder(tmp_path, follow=False).read(position))) == []
-    dropped(tmp_path / "new", b"a\n3\n4\n", 300)
+    assert get_values(list(make_directory_source(tmp_path, follow=False).read(position))) == []
+    write_file(tmp_path / "new", b"a\n3\n4\n", 300)
     (tmp_path / "new").replace(tmp_path / "a.csv")
     (tmp_path / "b.csv").unlink()
-    got = list(folder(tmp_path, follow=False).read(position))
-    assert values_of(got) == [3, 4]
+    got = list(make_directory_source(tmp_path, follow=False).read(position))
+    assert get_values(got) == [3, 4]
     assert [name for name, *_ in got[-1].position["done"]] == ["a.csv"]
     for wrong in ({"offset": 7}, 7, [1]):
         with pytest.raises(InvalidInputError, match="position: "):
-            next(folder(tmp_path).read(wrong))
+            next(make_directory_source(tmp_path).read(wrong))
 
 
-def test_a_file_that_breaks_in_the_middle_is_not_read_twice(tmp_path: Path) -> None:
+def test_corrupted_file_is_read_once(tmp_path: Path) -> None:
     content = "a\n" + "".join(f"{value}\n" for value in np.random.default_rng(0).normal(size=20_000).tolist())
     (tmp_path / "1.csv.gz").write_bytes(gzip.compress(content.encode(), 1)[:-1000])
     broken = DirectorySource(
@@ -518,6 +526,6 @@ def test_a_file_that_breaks_in_the_middle_is_not_read_twice(tmp_path: Path) -> N
     assert len(values) > 1000
     numbers = [float(line) for line in content.splitlines()[1:]]
     for i, batch in enumerate(batches):
-        got = values_of([*batches[: i + 1], *resume(broken, batch)])
+        got = get_values([*batches[: i + 1], *resume(broken, batch)])
         assert got == numbers[: len(got)]
         assert len(got) > 1000

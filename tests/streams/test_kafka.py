@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from helpers.brokers import free_port, gather, points, values
+from helpers.brokers import free_port, gather_batches, get_values, make_results
 from limpet.exceptions import CheckpointError, InvalidInputError, LimpetError, MissingExtraError
 from limpet.streams.brokers.kafka import KafkaSink, KafkaSource, make_sink, make_source
 from limpet.streams.schema import ColumnSpec
@@ -38,28 +38,28 @@ def test_reads_once_from_the_beginning_and_from_a_position(cluster):
     publish(cluster, "once", make_messages(0, 3000, 4))
     url = f"kafka://{cluster}/once"
     batches = list(make_source(url, columns=ColumnSpec(time="none"), follow=False).read(None))
-    assert sorted(values(batches)) == list(range(3000))
+    assert sorted(get_values(batches)) == list(range(3000))
     assert batches[-1].position["offsets"] == {str(i): 750 for i in range(4)}
     assert batches[-1].lag == 0
     first = next(batch for batch in batches if len(batch))
     middle = json.loads(json.dumps(first.position))
     rest = list(make_source(url, follow=False).read(middle))
-    assert sorted(values([first]) + values(rest)) == list(range(3000))
-    assert values(list(make_source(url, follow=False).read(batches[-1].position))) == []
+    assert sorted(get_values([first]) + get_values(rest)) == list(range(3000))
+    assert get_values(list(make_source(url, follow=False).read(batches[-1].position))) == []
 
 
-def test_follows_and_ticks(cluster):
+def test_source_follows_and_yields_empty_batches(cluster):
     publish(cluster, "live", make_messages(0, 5))
     source = make_source(f"kafka://{cluster}/live?group=seen")
     read = source.read(None)
-    batches = gather(read, 5)
-    assert values(batches) == [0, 1, 2, 3, 4]
+    batches = gather_batches(read, 5)
+    assert get_values(batches) == [0, 1, 2, 3, 4]
     begun = time.monotonic()
     assert len(next(read)) == 0
     assert time.monotonic() - begun < 1
     publish(cluster, "live", make_messages(5, 6))
-    batches = gather(read, 1)
-    assert values(batches) == [5]
+    batches = gather_batches(read, 1)
+    assert get_values(batches) == [5]
     source.commit(json.loads(json.dumps(batches[-1].position)))
     next(read)
     monitor = kafka.Consumer({"bootstrap.servers": cluster, "group.id": "seen"})
@@ -72,35 +72,35 @@ def test_follows_and_ticks(cluster):
 
 
 def test_malformed_messages(cluster):
-    good = [(0, json.dumps({"a": i}).encode()) for i in range(60)]
-    bad = [(0, payload) for payload in (b"{", b"\xff", b'"text"', b'{"a": "x"}', b"")]
-    publish(cluster, "mixed", good[:30] + bad + good[30:])
+    valid = [(0, json.dumps({"a": i}).encode()) for i in range(60)]
+    malformed = [(0, payload) for payload in (b"{", b"\xff", b'"text"', b'{"a": "x"}', b"")]
+    publish(cluster, "mixed", valid[:30] + malformed + valid[30:])
     batches = list(make_source(f"kafka://{cluster}/mixed", follow=False).read(None))
-    assert values(batches) == list(range(60))
-    assert sum(batch.rejects.total for batch in batches) == 5
+    assert get_values(batches) == list(range(60))
+    assert sum(batch.malformed.total for batch in batches) == 5
 
 
 def test_sinks_are_at_least_once(cluster):
-    for what, n in (("points", 300), ("alarms", 2)):
-        sink = make_sink(f"kafka://{cluster}/out-{what}?linger.ms=1", table=what)
+    for table, n in (("points", 300), ("alarms", 2)):
+        sink = make_sink(f"kafka://{cluster}/out-{table}?linger.ms=1", table=table)
         sink.truncate_to(None)
-        sink.write(points(300, alarms=(10, 20)))
+        sink.write(make_results(300, alarms=(10, 20)))
         assert sink.flush()["n_sent"] == n
         sink.close()
     source = KafkaSource(cluster, "out-points", ColumnSpec(columns=("a",), key="id", time="none"), follow=False)
     batches = list(source.read(None))
-    assert sorted(values(batches)) == list(range(300))
+    assert sorted(get_values(batches)) == list(range(300))
     alarms = list(make_source(f"kafka://{cluster}/out-alarms", columns=ColumnSpec(key="id"), follow=False).read(None))
     assert {key for batch in alarms if batch.keys for key in batch.keys.values} == {"r-alarms-0", "r-alarms-1"}
 
 
-def test_undelivered_messages_are_an_error():
+def test_undelivered_messages_raise():
     home = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
     (broker,) = home.list_topics(timeout=5).brokers.values()
     sink = KafkaSink(f"{broker.host}:{broker.port}", "out", "points", options={"message.timeout.ms": "500"})
     sink.truncate_to(None)
     del home  # and the broker with it
-    sink.write(points(10))
+    sink.write(make_results(10))
     with pytest.raises(LimpetError, match="not delivered"):
         sink.flush()
 
@@ -132,13 +132,13 @@ def test_errors_are_immediate(cluster, monkeypatch):
         ("kafka://host/a?enable.auto.commit=true", "has no option 'enable.auto.commit'"),
     ],
 )
-def test_invalid_urls(url, message):
+def test_invalid_urls_raise(url, message):
     with pytest.raises(InvalidInputError, match=message) as error:
         make_source(url)
     assert "secret" not in str(error.value)
 
 
-def test_missing_extra(monkeypatch):
+def test_missing_extra_raises(monkeypatch):
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     for connect in (
         lambda: next(iter(make_source("kafka://host/a").read(None))),

@@ -13,17 +13,24 @@ import pytest
 
 import limpet as lp
 from limpet.streams import BatchResult
-from limpet.streams.batch import MAX_KEPT_REJECTS
-from limpet.streams.formats.json import MAX_RECORD_BYTES, NO_TIME, NOT_A_RECORD, NOT_JSON, NOT_UTF8, RECORD_TOO_LONG
+from limpet.streams.batch import MAX_KEPT_ERRORS
+from limpet.streams.formats.json import (
+    MAX_RECORD_BYTES,
+    NO_TIME_REASON,
+    NOT_A_RECORD,
+    NOT_JSON,
+    NOT_UTF8,
+    RECORD_TOO_LONG,
+)
 from limpet.streams.results import NO_VALUE, OUT_OF_RANGE
 
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
-N_GOOD, N_BAD, N_LONG = 30_000, 100_000, 2
-Maker = Callable[[int], bytes]
-"""Makes a line with a number as its time."""
+N_VALID, N_MALFORMED, N_LONG = 30_000, 100_000, 2
+LineFactory = Callable[[int], bytes]
+"""Make a line whose time is a number."""
 
-BAD_JSON: list[tuple[str, Maker]] = [
+MALFORMED_JSON: list[tuple[str, LineFactory]] = [
     (NOT_JSON, lambda i: b'{"time": %d, "a": ' % i),
     (NOT_JSON, lambda i: b"time=%d a=1.5" % i),
     (NOT_JSON, lambda i: b"[" * 5000),
@@ -38,9 +45,9 @@ BAD_JSON: list[tuple[str, Maker]] = [
     ("'a' is not a number", lambda i: b'{"time": %d, "a": "1.5"}' % i),
     ("'a' is not a number", lambda i: b'{"time": %d, "a": true}' % i),
     ("'a' is not a number", lambda i: b'{"time": %d, "a": {"b": [1]}}' % i),
-    (NO_TIME, lambda i: b'{"a": 1.5}'),
-    (NO_TIME, lambda i: b'{"time": "soon", "a": 1.5}'),
-    (NO_TIME, lambda i: b'{"time": 1e999, "a": 1.5}'),
+    (NO_TIME_REASON, lambda i: b'{"a": 1.5}'),
+    (NO_TIME_REASON, lambda i: b'{"time": "soon", "a": 1.5}'),
+    (NO_TIME_REASON, lambda i: b'{"time": 1e999, "a": 1.5}'),
     (NOT_UTF8, lambda i: b'{"time": %d, "a": 1.5, "note": "\xff"}' % i),
     (NO_VALUE, lambda i: b'{"time": %d, "a": NaN}' % i),
     (NO_VALUE, lambda i: b'{"time": %d, "a": null}' % i),
@@ -49,7 +56,7 @@ BAD_JSON: list[tuple[str, Maker]] = [
     (OUT_OF_RANGE, lambda i: b'{"time": %d, "a": %s}' % (i, b"9" * 400)),
     (OUT_OF_RANGE, lambda i: b'{"time": %d, "a": 1e200}' % i),
 ]
-BAD_CSV: list[tuple[str, Maker]] = [
+MALFORMED_CSV: list[tuple[str, LineFactory]] = [
     ("not 3 fields", lambda i: b"%d" % i),
     ("not 3 fields", lambda i: b"%d,1.5,x,y" % i),
     ("not 3 fields", lambda i: b"\x00"),
@@ -60,9 +67,9 @@ BAD_CSV: list[tuple[str, Maker]] = [
     ("'a' is not a number", lambda i: b"%d,0x10,x" % i),
     ("'a' is not a number", lambda i: b"%d,1\x00,x" % i),
     ("'a' is not a number", lambda i: b"time,a,note"),
-    (NO_TIME, lambda i: b",1.5,x"),
-    (NO_TIME, lambda i: b"soon,1.5,x"),
-    (NO_TIME, lambda i: b"1e999,1.5,x"),
+    (NO_TIME_REASON, lambda i: b",1.5,x"),
+    (NO_TIME_REASON, lambda i: b"soon,1.5,x"),
+    (NO_TIME_REASON, lambda i: b"1e999,1.5,x"),
     (NOT_UTF8, lambda i: b"%d,1\xff,x" % i),
     (NO_VALUE, lambda i: b"%d,NaN,x" % i),
     (NO_VALUE, lambda i: b"%d,,x" % i),
@@ -73,61 +80,63 @@ BAD_CSV: list[tuple[str, Maker]] = [
 ]
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_malformed_records_do_not_change_results(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("file_format", ["jsonl", "csv"])
+def test_malformed_records_do_not_change_results(tmp_path: Path, file_format: str) -> None:
     rng = np.random.default_rng(0)
-    values = rng.normal(20.0, 0.5, N_GOOD) + 3.0 * (np.arange(N_GOOD) > N_GOOD // 2)
-    values[rng.integers(0, N_GOOD, 30)] = 40.0
-    bad = BAD_JSON if form == "jsonl" else BAD_CSV
-    plan: list[int] = [-1] * N_GOOD + [i % len(bad) for i in range(N_BAD - N_LONG)] + [len(bad)] * N_LONG
+    values = rng.normal(20.0, 0.5, N_VALID) + 3.0 * (np.arange(N_VALID) > N_VALID // 2)
+    values[rng.integers(0, N_VALID, 30)] = 40.0
+    makers = MALFORMED_JSON if file_format == "jsonl" else MALFORMED_CSV
+    plan: list[int] = [-1] * N_VALID + [i % len(makers) for i in range(N_MALFORMED - N_LONG)] + [len(makers)] * N_LONG
     random.Random(0).shuffle(plan)
-    made: Counter[str] = Counter()
-    lines, good_lines, numbers, first = [], [], [], []
+    expected_counts: Counter[str] = Counter()
+    lines, valid_lines, numbers, expected_errors = [], [], [], []
     for i, kind in enumerate(plan):
         if kind < 0:
             value = values[len(numbers)].item()
-            line = b'{"time": %d, "a": %r}' % (i, value) if form == "jsonl" else b"%d,%r,x" % (i, value)
+            line = b'{"time": %d, "a": %r}' % (i, value) if file_format == "jsonl" else b"%d,%r,x" % (i, value)
             numbers.append(i)
-            good_lines.append(line)
+            valid_lines.append(line)
         else:
-            reason, line = (RECORD_TOO_LONG, b"x" * 10_000_000) if kind == len(bad) else (bad[kind][0], bad[kind][1](i))
-            made[reason] += 1
-            first.append((reason, i))
+            reason, line = (
+                (RECORD_TOO_LONG, b"x" * 10_000_000) if kind == len(makers) else (makers[kind][0], makers[kind][1](i))
+            )
+            expected_counts[reason] += 1
+            expected_errors.append((reason, i))
         lines.append(line)
-    names = [] if form == "jsonl" else [b"time,a,note"]
-    (tmp_path / f"all.{form}").write_bytes(b"\n".join([*names, *lines]))
-    (tmp_path / f"good.{form}").write_bytes(b"\n".join([*names, *good_lines]))
+    names = [] if file_format == "jsonl" else [b"time,a,note"]
+    (tmp_path / f"all.{file_format}").write_bytes(b"\n".join([*names, *lines]))
+    (tmp_path / f"valid.{file_format}").write_bytes(b"\n".join([*names, *valid_lines]))
 
-    alone, among = run(tmp_path / f"good.{form}"), run(tmp_path / f"all.{form}")
-    assert among["stats"].malformed.counts == made
-    assert sum(made.values()) == N_BAD
-    assert made[RECORD_TOO_LONG] == N_LONG
-    assert among["stats"].records == N_GOOD + N_BAD
-    assert among["records"] == numbers
-    assert alone["records"] == list(range(N_GOOD))
+    valid_only, mixed = run_detector(tmp_path / f"valid.{file_format}"), run_detector(tmp_path / f"all.{file_format}")
+    stats, invalid_reasons = mixed["stats"], (NO_VALUE, OUT_OF_RANGE)
+    assert stats.malformed.counts + stats.invalid.counts == expected_counts
+    assert set(stats.invalid.counts) == set(invalid_reasons)
+    assert not set(stats.malformed.counts) & set(invalid_reasons)
+    assert sum(expected_counts.values()) == N_MALFORMED
+    assert expected_counts[RECORD_TOO_LONG] == N_LONG
+    assert mixed["stats"].records == N_VALID + N_MALFORMED
+    assert mixed["records"] == numbers
+    assert valid_only["records"] == list(range(N_VALID))
     for name in ("score", "change_score", "p_value", "rejected", "anomaly", "change"):
-        assert b"".join(among[name]) == b"".join(alone[name]), name
-    assert [numbers[record] for record in alone["alarms"]] == among["alarms"]
-    assert len(alone["alarms"]) > 5
-    kept = [(reject.reason, reject.index) for reject in among["stats"].malformed.first]
-    assert len(kept) == MAX_KEPT_REJECTS
-    malformed = [item for item in first if item[0] not in (NO_VALUE, OUT_OF_RANGE)]  # those are valid records
-    assert [item for item in kept if item[0] not in (NO_VALUE, OUT_OF_RANGE)] == malformed[: len(kept)][
-        :MAX_KEPT_REJECTS
-    ]
+        assert b"".join(mixed[name]) == b"".join(valid_only[name]), name
+    assert [numbers[record] for record in valid_only["alarms"]] == mixed["alarms"]
+    assert len(valid_only["alarms"]) > 5
+    for log, is_invalid in ((stats.malformed, False), (stats.invalid, True)):
+        expected = [error for error in expected_errors if (error[0] in invalid_reasons) == is_invalid]
+        assert [(error.reason, error.index) for error in log.first] == expected[:MAX_KEPT_ERRORS]
     assert MAX_RECORD_BYTES < 10_000_000
 
 
-def run(path: Path) -> dict[str, Any]:
+def run_detector(path: Path) -> dict[str, Any]:
     """Return the results of the valid points of a file."""
-    got: dict[str, Any] = {name: [] for name in ("records", "alarms")}
+    collected: dict[str, Any] = {name: [] for name in ("records", "alarms")}
 
     def on_results(results: BatchResult) -> None:
-        good = ~results.trace.invalid
-        got["records"] += results.record_indexes[good].tolist()
-        got["alarms"] += [row["record"] for row in results.alarm_records()]
+        is_valid = ~results.trace.invalid
+        collected["records"] += results.record_indexes[is_valid].tolist()
+        collected["alarms"] += [row["record"] for row in results.alarm_records()]
         for name in ("score", "change_score", "p_value", "rejected", "anomaly", "change"):
-            got.setdefault(name, []).append(np.asarray(getattr(results.trace, name))[good].tobytes())
+            collected.setdefault(name, []).append(np.asarray(getattr(results.trace, name))[is_valid].tobytes())
 
-    got["stats"] = lp.run(path, lp.Detector(), on_results).stats
-    return got
+    collected["stats"] = lp.run(path, lp.Detector(), on_results).stats
+    return collected

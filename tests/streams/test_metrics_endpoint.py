@@ -19,10 +19,10 @@ from limpet.streams.metrics import CONTENT_TYPE, collect_metrics, format_metrics
 from limpet.streams.runner import Runner
 from limpet.streams.sinks.base import MultiSink
 
-ODD = 'a "quoted" \\ path\nand a line\\n, ü €'
+UNUSUAL_LABEL = 'a "quoted" \\ path\nand a line\\n, ü €'
 METRICS: list[tuple[Any, str, str, Any]] = [
     ("counter", "limpet_records_total", "Records read,\nall \\ of them.", 12_345_678_901),
-    ("counter", "limpet_malformed_records_total", "Malformed.", {"not JSON": 2, ODD: 3}),
+    ("counter", "limpet_malformed_records_total", "Malformed.", {"not JSON": 2, UNUSUAL_LABEL: 3}),
     ("gauge", "limpet_rate", "Records per second.", 0.1 + 0.2),
     ("gauge", "limpet_source_lag", "", {"bytes": math.nan, "records": math.inf, "": -math.inf}),
     ("gauge", "limpet_streams", "Streams.", {}),
@@ -39,7 +39,7 @@ def parse(text: bytes) -> dict[str, tuple[str, str, dict[str, float]]]:
     return families
 
 
-def test_the_official_parser_reads_what_was_written() -> None:
+def test_official_parser_reads_the_metrics() -> None:
     result = parse(format_metrics([make_metric(*fields, label="of") for fields in METRICS]))
     for kind, name, help_text, values in METRICS:
         family = result.pop(name.removesuffix("_total"))
@@ -60,7 +60,7 @@ def test_the_metrics_of_a_run() -> None:
     result = parse(format_metrics(collect_metrics(runner)))
     assert result["limpet_points"][2] == {"": 3.0}
     assert b'limpet_source_lag{unit="bytes"} 17.0\n' in format_metrics(collect_metrics(runner))
-    assert b'limpet_malformed_records_total{reason="no value"} 1.0\n' in format_metrics(collect_metrics(runner))
+    assert b'limpet_invalid_points_total{reason="no value"} 1.0\n' in format_metrics(collect_metrics(runner))
     assert result["limpet_alarms"][0] == "counter"
 
 
@@ -94,7 +94,7 @@ def test_the_server_survives_an_error() -> None:
     server.close()
 
 
-def test_addresses() -> None:
+def test_invalid_addresses_raise() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     with pytest.raises(InvalidInputError, match=f"address: .*127.0.0.1:{port}, which is in use"):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from helpers.brokers import MOSQUITTO, free_port, gather, mosquitto, points, values
+from helpers.brokers import MOSQUITTO, free_port, gather_batches, get_values, make_results, start_mosquitto
 from limpet.exceptions import InvalidInputError, LimpetError, MissingExtraError
 from limpet.streams.brokers.mqtt import MqttSink, MqttSource, make_sink, make_source
 from limpet.streams.schema import ColumnSpec
@@ -16,12 +16,12 @@ needs_broker = pytest.mark.skipif(MOSQUITTO is None, reason="mosquitto is not in
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    broker = mosquitto(tmp_path_factory.mktemp("mosquitto"))
+    broker = start_mosquitto(tmp_path_factory.mktemp("mosquitto"))
     yield broker
     broker.kill()
 
 
-def address(server):
+def get_url(server):
     return f"mqtt://127.0.0.1:{server.port}"
 
 
@@ -42,7 +42,7 @@ def make_messages(topic, first, last):
 
 def subscribe(server, topic):
     """Subscribe a source once, so that the broker stores messages for it."""
-    source = make_source(f"{address(server)}/{topic}")
+    source = make_source(f"{get_url(server)}/{topic}")
     next(source.read(None))
     source.close()
 
@@ -51,53 +51,53 @@ def subscribe(server, topic):
 def test_uncommitted_messages_are_read_again(server):
     subscribe(server, "again/x")
     publish(server, *make_messages("again/x", 0, 1000))  # without a Receive Maximum of ours 20 of them would come
-    url = f"{address(server)}/again/x"
+    url = f"{get_url(server)}/again/x"
     source = make_source(url)
-    batches = gather(source.read(None), 1000)
-    assert values(batches) == list(range(1000))
+    batches = gather_batches(source.read(None), 1000)
+    assert get_values(batches) == list(range(1000))
     assert batches[-1].names == ("a",)
     source.close()
     source = make_source(url)  # as after a crash
-    batches = gather(source.read(None), 1000)
-    assert values(batches) == list(range(1000))
+    batches = gather_batches(source.read(None), 1000)
+    assert get_values(batches) == list(range(1000))
     middle = next(batch for batch in batches if len(batch))
     source.commit(json.loads(json.dumps(middle.position)))
     time.sleep(0.2)
     source.close()
     source = make_source(url)
-    rest = gather(source.read(middle.position), 1000 - len(middle), 1.5)
-    assert values(rest) == list(range(len(middle), 1000))
+    rest = gather_batches(source.read(middle.position), 1000 - len(middle), 1.5)
+    assert get_values(rest) == list(range(len(middle), 1000))
     source.commit(rest[-1].position)
     time.sleep(0.2)
     source.close()
-    assert values(list(make_source(url, follow=False).read(rest[-1].position))) == []
+    assert get_values(list(make_source(url, follow=False).read(rest[-1].position))) == []
 
 
 @needs_broker
-def test_topics_as_keys_and_what_cannot_be_read(server):
+def test_topics_as_keys_and_malformed_messages(server):
     subscribe(server, "keys/+/#")
-    good = [(f"keys/{name}/t", json.dumps({"a": i}).encode()) for i in range(30) for name in ("p", "q")]
-    bad = [("keys/p", b"{"), ("keys/q", b"\xff"), ("keys/q", b'"text"'), ("keys/p/1/2", b'{"a": "x"}')]
-    publish(server, *good[:30], *bad, *good[30:])
-    source = make_source(f"{address(server)}/keys/+/#", columns=ColumnSpec(key="topic"), follow=False)
+    valid = [(f"keys/{name}/t", json.dumps({"a": i}).encode()) for i in range(30) for name in ("p", "q")]
+    malformed = [("keys/p", b"{"), ("keys/q", b"\xff"), ("keys/q", b'"text"'), ("keys/p/1/2", b'{"a": "x"}')]
+    publish(server, *valid[:30], *malformed, *valid[30:])
+    source = make_source(f"{get_url(server)}/keys/+/#", columns=ColumnSpec(key="topic"), follow=False)
     batches = list(source.read(None))
     assert sum(map(len, batches)) == 60
-    assert sum(batch.rejects.total for batch in batches) == 4
+    assert sum(batch.malformed.total for batch in batches) == 4
     assert {key for batch in batches if batch.keys for key in batch.keys.values} == {"keys/p/t", "keys/q/t"}
 
 
 @needs_broker
 def test_resumes_after_the_broker_was_killed(tmp_path, caplog):
     caplog.set_level(logging.INFO, "limpet.streams")
-    server = mosquitto(tmp_path)
+    server = start_mosquitto(tmp_path)
     try:
-        source = MqttSource(address(server), "kept/x")
+        source = MqttSource(get_url(server), "kept/x")
         read = source.read(None)
         next(read)
         publish(server, *make_messages("kept/x", 0, 400))
-        batches = gather(read, 200)
-        now, written = time.time(), tmp_path / "mosquitto.db"
-        while not written.exists() or written.stat().st_mtime <= now:  # until the broker has saved its state
+        batches = gather_batches(read, 200)
+        now, state_file = time.time(), tmp_path / "mosquitto.db"
+        while not state_file.exists() or state_file.stat().st_mtime <= now:  # until the broker has saved its state
             time.sleep(0.05)
         server.kill()
         while "connection lost" not in caplog.text:
@@ -105,12 +105,12 @@ def test_resumes_after_the_broker_was_killed(tmp_path, caplog):
         source.commit(batches[-1].position)  # acknowledged after the reconnect
         server.start()
         publish(server, *make_messages("kept/x", 400, 410))  # before the source is back
-        batches += gather(read, 410 - sum(map(len, batches)))
-        assert values(batches) == list(range(410))
+        batches += gather_batches(read, 410 - sum(map(len, batches)))
+        assert get_values(batches) == list(range(410))
         source.commit(batches[-1].position)
         time.sleep(0.2)
         source.close()
-        assert values(list(MqttSource(address(server), "kept/x", follow=False).read(None))) == []
+        assert get_values(list(MqttSource(get_url(server), "kept/x", follow=False).read(None))) == []
         assert sum("retrying" in record.getMessage() for record in caplog.records) == 1
     finally:
         server.kill()
@@ -119,21 +119,21 @@ def test_resumes_after_the_broker_was_killed(tmp_path, caplog):
 @needs_broker
 def test_sinks_are_at_least_once(server):
     subscribe(server, "out/#")
-    for what in ("points", "alarms"):
-        sink = make_sink(f"{address(server)}/out/{what}", table=what)
+    for table in ("points", "alarms"):
+        sink = make_sink(f"{get_url(server)}/out/{table}", table=table)
         sink.truncate_to(None)
-        sink.write(points(300, alarms=(10, 20)))
-        assert sink.flush()["n_sent"] == (300 if what == "points" else 2)
+        sink.write(make_results(300, alarms=(10, 20)))
+        assert sink.flush()["n_sent"] == (300 if table == "points" else 2)
         sink.close()
-    source = make_source(f"{address(server)}/out/#", columns=ColumnSpec(columns=("a",), time="none"), follow=False)
+    source = make_source(f"{get_url(server)}/out/#", columns=ColumnSpec(columns=("a",), time="none"), follow=False)
     batches = list(source.read(None))
-    assert values(batches) == list(range(300))  # the alarms have no column a
-    assert sum(batch.rejects.total for batch in batches) == 2
+    assert get_values(batches) == list(range(300))  # the alarms have no column a
+    assert sum(batch.malformed.total for batch in batches) == 2
 
 
 @needs_broker
-def test_two_clients_with_one_name(server, caplog):
-    sources = [MqttSource(address(server), "a", client_id="same") for _ in range(2)]
+def test_duplicate_client_id_is_reported(server, caplog):
+    sources = [MqttSource(get_url(server), "a", client_id="same") for _ in range(2)]
     for source in sources:
         next(source.read(None))
     until = time.monotonic() + 5
@@ -146,14 +146,14 @@ def test_two_clients_with_one_name(server, caplog):
 
 @needs_broker
 def test_sink_resumes_after_the_broker_was_killed(tmp_path):
-    server = mosquitto(tmp_path)
+    server = start_mosquitto(tmp_path)
     try:
-        sink = MqttSink(address(server), "out/x", "points")
+        sink = MqttSink(get_url(server), "out/x", "points")
         sink.truncate_to(None)
-        sink.write(points(100))
+        sink.write(make_results(100))
         sink.flush()
         server.kill()
-        sink.write(points(100, first=100))
+        sink.write(make_results(100, first=100))
         sink.timeout = 0.1
         with pytest.raises(LimpetError, match="has not confirmed 100 messages"):
             sink.flush()
@@ -173,7 +173,7 @@ def test_errors_are_immediate(server, tmp_path):
     with pytest.raises(InvalidInputError, match="connection refused"):
         make_sink(f"mqtt://127.0.0.1:{free_port()}/a").truncate_to(None)
     (tmp_path / "users").write_text("")
-    closed = mosquitto(tmp_path, "allow_anonymous false", f"password_file {tmp_path / 'users'}")
+    closed = start_mosquitto(tmp_path, "allow_anonymous false", f"password_file {tmp_path / 'users'}")
     with pytest.raises(InvalidInputError, match="not authorized") as error:
         next(make_source(f"mqtt://me:secret@127.0.0.1:{closed.port}/a").read(None))
     assert "secret" not in str(error.value)
@@ -192,18 +192,18 @@ def test_errors_are_immediate(server, tmp_path):
         ("mqtts://host/a?ca=nowhere.pem", "cannot read the certificates"),
     ],
 )
-def test_invalid_urls(url, message):
+def test_invalid_urls_raise(url, message):
     with pytest.raises(InvalidInputError, match=message) as error:
         next(iter(make_source(url).read(None)))
     assert "secret" not in str(error.value)
 
 
-def test_sinks_reject_wildcards():
+def test_sinks_raise_for_wildcards():
     with pytest.raises(InvalidInputError, match="topic: "):
         make_sink("mqtt://host/a/#")
 
 
-def test_missing_extra(monkeypatch):
+def test_missing_extra_raises(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
     for connect in (
         lambda: next(iter(make_source("mqtt://host/a").read(None))),

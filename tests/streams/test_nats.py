@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from helpers.brokers import free_port, gather, nats_server, points, values
+from helpers.brokers import free_port, gather_batches, get_values, make_results, nats_server
 from limpet.exceptions import CheckpointError, InvalidInputError, LimpetError, MissingExtraError
 from limpet.streams.brokers.nats import NatsSink, NatsSource, make_sink, make_source
 from limpet.streams.schema import ColumnSpec
@@ -23,25 +23,25 @@ def server(tmp_path_factory):
     nats_process.kill()
 
 
-def with_jetstream(server, what):
+def run_with_jetstream(server, function):
     """Run a function with a separate client."""
 
     async def run():
-        client = await nats.connect(address(server))
+        client = await nats.connect(get_url(server))
         try:
-            return await what(client.jetstream())
+            return await function(client.jetstream())
         finally:
             await client.close()
 
     return asyncio.run(run())
 
 
-def address(server):
+def get_url(server):
     return f"nats://127.0.0.1:{server.port}"
 
 
-def make(server, name, **settings):
-    with_jetstream(server, lambda js: js.add_stream(name=name, subjects=[f"{name}.>"], **settings))
+def make_stream(server, name, **settings):
+    run_with_jetstream(server, lambda js: js.add_stream(name=name, subjects=[f"{name}.>"], **settings))
 
 
 def publish(server, *messages):
@@ -51,73 +51,79 @@ def publish(server, *messages):
         for future in [await js.publish_async(subject, payload) for subject, payload in messages]:
             await future
 
-    with_jetstream(server, run)
+    run_with_jetstream(server, run)
 
 
 def make_messages(subject, first, last):
     return [(subject, json.dumps({"time": i, "a": float(i)}).encode()) for i in range(first, last)]
 
 
-def stored(server, name):
+def read_stored(server, name):
     """The payloads and ids in a stream."""
 
     async def run(js):
-        left = (await js.stream_info(name)).state.messages
-        all_of_it = await js.pull_subscribe(
+        n_messages = (await js.stream_info(name)).state.messages
+        consumer = await js.pull_subscribe(
             f"{name}.>", stream=name, config=nats.js.api.ConsumerConfig(ack_policy=nats.js.api.AckPolicy.NONE)
         )
         messages = []
-        while len(messages) < left:
-            messages += await all_of_it.fetch(1000, timeout=1)
+        while len(messages) < n_messages:
+            messages += await consumer.fetch(1000, timeout=1)
         return [(json.loads(message.data), (message.headers or {}).get("Nats-Msg-Id")) for message in messages]
 
-    return with_jetstream(server, run)
+    return run_with_jetstream(server, run)
 
 
 def test_reads_once_from_the_beginning_and_from_a_position(server):
-    make(server, "once")
+    make_stream(server, "once")
     publish(
         server,
         *make_messages("once.x", 0, 500),
         ("once.y", b'{"time": 1, "a": -1}'),
         *make_messages("once.x", 500, 3000),
     )
-    url = f"{address(server)}/once.x"
+    url = f"{get_url(server)}/once.x"
     batches = list(make_source(url, follow=False).read(None))
-    assert values(batches) == list(range(3000))
+    assert get_values(batches) == list(range(3000))
     assert batches[-1].position["sequence"] == 3001
     assert batches[-1].lag == 0
     assert batches[-1].times is not None
     assert batches[-1].names == ("a",)
     batch = next(batch for batch in batches if len(batch))
     middle = json.loads(json.dumps(batch.position))
-    assert values(list(make_source(url, follow=False).read(middle))) == list(range(len(batch), 3000))
-    assert values(list(make_source(url, follow=False).read(batches[-1].position))) == []
+    assert get_values(list(make_source(url, follow=False).read(middle))) == list(range(len(batch), 3000))
+    assert get_values(list(make_source(url, follow=False).read(batches[-1].position))) == []
 
 
-def test_follows_and_ticks(server):
-    make(server, "live")
-    source = make_source(f"{address(server)}/live.x")
+def test_source_follows_and_yields_empty_batches(server):
+    make_stream(server, "live")
+    source = make_source(f"{get_url(server)}/live.x")
     publish(server, *make_messages("live.x", 0, 5))
     batches = source.read(None)
-    assert values(gather(batches, 5)) == [0, 1, 2, 3, 4]  # decided by five, after a second
+    assert get_values(gather_batches(batches, 5)) == [0, 1, 2, 3, 4]  # the schema is inferred from five, after a second
     begun = time.monotonic()
     assert len(next(batches)) == 0
     assert time.monotonic() - begun < 1
     threading.Timer(0.1, publish, (server, *make_messages("live.x", 5, 6))).start()
-    assert values(gather(batches, 1)) == [5]
+    assert get_values(gather_batches(batches, 1)) == [5]
     source.close()
 
 
-def test_subject_as_key_and_what_cannot_be_read(server):
-    make(server, "keys")
-    good = [(f"keys.{name}", json.dumps({"a": i}).encode()) for i in range(40) for name in ("p", "q")]
-    bad = [("keys.p", b"{"), ("keys.q", b"\xff\xff"), ("keys.q", b'"text"'), ("keys.p", b'{"a": "x"}'), ("keys.p", b"")]
-    publish(server, *good[:40], *bad, *good[40:])
-    source = NatsSource(address(server), "keys.*", ColumnSpec(key="subject"), follow=False, stream="keys")
+def test_subjects_as_keys_and_malformed_messages(server):
+    make_stream(server, "keys")
+    valid = [(f"keys.{name}", json.dumps({"a": i}).encode()) for i in range(40) for name in ("p", "q")]
+    malformed = [
+        ("keys.p", b"{"),
+        ("keys.q", b"\xff\xff"),
+        ("keys.q", b'"text"'),
+        ("keys.p", b'{"a": "x"}'),
+        ("keys.p", b""),
+    ]
+    publish(server, *valid[:40], *malformed, *valid[40:])
+    source = NatsSource(get_url(server), "keys.*", ColumnSpec(key="subject"), follow=False, stream="keys")
     batches = list(source.read(None))
     assert sum(map(len, batches)) == 80
-    assert sum(batch.rejects.total for batch in batches) == 5
+    assert sum(batch.malformed.total for batch in batches) == 5
     assert sum(batch.n_records for batch in batches) == 85
     keys = batches[-1].keys
     assert keys is not None
@@ -128,21 +134,21 @@ def test_resumes_after_the_server_was_killed(tmp_path, caplog):
     caplog.set_level(logging.INFO, "limpet.streams")
     server = nats_server(tmp_path)
     try:
-        make(server, "kept")
+        make_stream(server, "kept")
         publish(server, *make_messages("kept.x", 0, 20_000))
-        source = NatsSource(address(server), "kept.x", batch_size=200)
+        source = NatsSource(get_url(server), "kept.x", batch_size=200)
         batches = source.read(None)
-        read = gather(batches, 6_000)
+        read = gather_batches(batches, 6_000)
         server.kill()
         time.sleep(0.3)
         server.start()
-        read += gather(batches, 20_000 - sum(map(len, read)))
+        read += gather_batches(batches, 20_000 - sum(map(len, read)))
         publish(server, *make_messages("kept.x", 20_000, 20_010))
-        read += gather(batches, 10)
-        assert values(read) == list(range(20_010))
-        with_jetstream(server, _delete_consumers)
+        read += gather_batches(batches, 10)
+        assert get_values(read) == list(range(20_010))
+        run_with_jetstream(server, _delete_consumers)
         publish(server, *make_messages("kept.x", 20_010, 20_020))
-        assert values(gather(batches, 10)) == list(range(20_010, 20_020))
+        assert get_values(gather_batches(batches, 10)) == list(range(20_010, 20_020))
         source.close()
         messages = [record.getMessage() for record in caplog.records]
         assert sum("reconnected" in text for text in messages) == sum("retrying" in text for text in messages) == 2
@@ -156,48 +162,48 @@ async def _delete_consumers(js):
 
 
 def test_deleted_messages_are_logged(server, caplog):
-    make(server, "short", max_msgs=100)
+    make_stream(server, "short", max_msgs=100)
     publish(server, *make_messages("short.x", 0, 50))
-    read = NatsSource(address(server), "short.x", follow=False).read
+    read = NatsSource(get_url(server), "short.x", follow=False).read
     *_, batch = read(None)
     publish(server, *make_messages("short.x", 50, 250))
     more = list(read(batch.position))
-    assert values(more) == list(range(150, 250))
+    assert get_values(more) == list(range(150, 250))
     assert "up to 100 messages were deleted" in caplog.text
-    with_jetstream(server, lambda js: js.delete_stream("short"))
-    make(server, "short")
+    run_with_jetstream(server, lambda js: js.delete_stream("short"))
+    make_stream(server, "short")
     publish(server, *make_messages("short.x", 0, 7))
-    assert values(list(read(more[-1].position))) == list(range(7))
+    assert get_values(list(read(more[-1].position))) == list(range(7))
     assert "created again" in caplog.text
 
 
 def test_messages_are_stored_once(server):
-    make(server, "out", duplicate_window=0.1)  # the server itself forgets at once
-    first = points(3000, alarms=(10, 20))
-    second = points(500, first=3000)
-    for what, n in (("points", 3000), ("alarms", 2)):
-        url = f"{address(server)}/out.{what}"
-        sink = make_sink(url, table=what)
+    make_stream(server, "out", duplicate_window=0.1)  # so that the server does not deduplicate
+    first = make_results(3000, alarms=(10, 20))
+    second = make_results(500, first=3000)
+    for table, n in (("points", 3000), ("alarms", 2)):
+        url = f"{get_url(server)}/out.{table}"
+        sink = make_sink(url, table=table)
         sink.truncate_to(None)
-        beginning = sink.flush()
-        assert beginning["n_sent"] == 0
-        publish(server, (f"out.{what}", b'{"id": "of another client"}'))  # another client publishes to the subject
+        initial_offset = sink.flush()
+        assert initial_offset["n_sent"] == 0
+        publish(server, (f"out.{table}", b'{"id": "of another client"}'))  # another client publishes to the subject
         sink.write(first)
-        mark = sink.flush()
-        assert mark["n_sent"] == n
+        offset = sink.flush()
+        assert offset["n_sent"] == n
         sink.write(second)
         sink.close()
-        publish(server, (f"out.{what}", b'{"id": "of another client"}'))
+        publish(server, (f"out.{table}", b'{"id": "of another client"}'))
         time.sleep(0.3)
-        for before in (beginning, mark):  # as after a crash before the first checkpoint, and after it
-            again = make_sink(url, table=what)
-            again.truncate_to(json.loads(json.dumps(before)))
-            if before is beginning:
+        for start_offset in (initial_offset, offset):  # as after a crash before the first checkpoint, and after it
+            again = make_sink(url, table=table)
+            again.truncate_to(json.loads(json.dumps(start_offset)))
+            if start_offset is initial_offset:
                 again.write(first)
             again.write(second)
-            assert again.flush()["n_sent"] == (n + 500 if what == "points" else n)
+            assert again.flush()["n_sent"] == (n + 500 if table == "points" else n)
             again.close()
-    messages = stored(server, "out")
+    messages = read_stored(server, "out")
     assert sorted(int(name.rpartition("-")[2]) for _, name in messages if name and "points" in name) == list(
         range(3500)
     )
@@ -215,45 +221,45 @@ def test_messages_are_stored_once(server):
 def test_sink_resumes_after_the_server_was_killed(tmp_path):
     server = nats_server(tmp_path)
     try:
-        make(server, "out")
-        sink = NatsSink(address(server), "out.x", "points")
+        make_stream(server, "out")
+        sink = NatsSink(get_url(server), "out.x", "points")
         sink.truncate_to(None)
-        sink.write(points(2000))
+        sink.write(make_results(2000))
         server.kill()
         threading.Timer(0.3, server.start).start()
-        sink.write(points(2000, first=2000))
-        mark = sink.flush()
+        sink.write(make_results(2000, first=2000))
+        offset = sink.flush()
         sink.close()
-        assert (mark["n_sent"], mark["sequence"]) == (4000, 4000)
-        assert [name for _, name in stored(server, "out")] == [f"r-points-{i}" for i in range(4000)]
+        assert (offset["n_sent"], offset["sequence"]) == (4000, 4000)
+        assert [name for _, name in read_stored(server, "out")] == [f"r-points-{i}" for i in range(4000)]
         server.kill()
-        sink = NatsSink(address(server), "out.x", "points", timeout=0.5)
+        sink = NatsSink(get_url(server), "out.x", "points", timeout=0.5)
         with pytest.raises(InvalidInputError, match="connection refused"):
-            sink.truncate_to(mark)
+            sink.truncate_to(offset)
     finally:
         server.kill()
 
 
 def test_errors_are_immediate(server, tmp_path):
     begun = time.monotonic()
-    make(server, "some")
+    make_stream(server, "some")
     with pytest.raises(InvalidInputError, match=r"127.0.0.1:\d+: cannot connect: connection refused"):
         next(make_source(f"nats://me:secret@127.0.0.1:{free_port()}/a").read(None))
     with pytest.raises(InvalidInputError, match=r"no stream with the subject 'nothing'"):
-        next(make_source(f"{address(server)}/nothing").read(None))
+        next(make_source(f"{get_url(server)}/nothing").read(None))
     with pytest.raises(InvalidInputError, match=r"no stream 'other'"):
-        next(make_source(f"{address(server)}/some.x?stream=other").read(None))
+        next(make_source(f"{get_url(server)}/some.x?stream=other").read(None))
     with pytest.raises(InvalidInputError, match=r"no stream accepts the subject 'nothing'"):
-        make_sink(f"{address(server)}/nothing").truncate_to(None)
+        make_sink(f"{get_url(server)}/nothing").truncate_to(None)
     with pytest.raises(InvalidInputError, match="position: "):
-        next(make_source(f"{address(server)}/some.x").read({"offsets": {}}))
+        next(make_source(f"{get_url(server)}/some.x").read({"offsets": {}}))
     known = {"stream": "some", "subject": "some.x", "sequence": 3, "created": None}
     with pytest.raises(CheckpointError, match=r"nats subject: the checkpoint has 'some\.x', got 'some\.y'"):
-        next(make_source(f"{address(server)}/some.y").read(known))
+        next(make_source(f"{get_url(server)}/some.y").read(known))
     with pytest.raises(CheckpointError, match="nats stream: the checkpoint has 'some', got 'other'"):
-        next(make_source(f"{address(server)}/some.x?stream=other").read(known))
+        next(make_source(f"{get_url(server)}/some.x?stream=other").read(known))
     with pytest.raises(CheckpointError, match="nats stream: the checkpoint has 'another', got 'some'"):
-        next(make_source(f"{address(server)}/some.x").read(known | {"stream": "another"}))
+        next(make_source(f"{get_url(server)}/some.x").read(known | {"stream": "another"}))
     with pytest.raises(CheckpointError, match=r"checkpoint: .* subject a, got points to"):
         make_sink("nats://host/b", table="points").truncate_to(
             make_sink("nats://me:secret@host/a", table="points").flush()
@@ -277,13 +283,13 @@ def test_errors_are_immediate(server, tmp_path):
         ("http://me:secret@host/a", "url: must be like nats://"),
     ],
 )
-def test_invalid_urls(url, message):
+def test_invalid_urls_raise(url, message):
     with pytest.raises(InvalidInputError, match=message) as error:
         make_source(url)
     assert "secret" not in str(error.value)
 
 
-def test_sinks_reject_wildcards():
+def test_sinks_raise_for_wildcards():
     with pytest.raises(InvalidInputError, match="subject: "):
         make_sink("nats://host/a.*")
     with pytest.raises(InvalidInputError, match="'points' or 'alarms'"):
@@ -302,19 +308,19 @@ def test_users_and_passwords(tmp_path):
         server.kill()
 
 
-def test_timeout(tmp_path):
+def test_timeout_of_a_sink_raises(tmp_path):
     server = nats_server(tmp_path)
-    make(server, "out")
-    sink = NatsSink(address(server), "out.x", "points", timeout=0.3)
+    make_stream(server, "out")
+    sink = NatsSink(get_url(server), "out.x", "points", timeout=0.3)
     sink.truncate_to(None)
     server.kill()
-    sink.write(points(10))
+    sink.write(make_results(10))
     with pytest.raises(LimpetError, match="has not confirmed 10 messages"):
         sink.flush()
     sink.close()
 
 
-def test_missing_extra(monkeypatch):
+def test_missing_extra_raises(monkeypatch):
     monkeypatch.setitem(sys.modules, "nats", None)
     for connect in (
         lambda: next(iter(make_source("nats://host/a").read(None))),

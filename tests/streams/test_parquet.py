@@ -22,7 +22,7 @@ from limpet.detection.alarm import Alarm
 from limpet.exceptions import CheckpointError, InvalidInputError, MissingExtraError
 from limpet.learners.results import Trace
 from limpet.streams.batch import Batch
-from limpet.streams.formats.json import NO_KEY, NO_TIME
+from limpet.streams.formats.json import NO_KEY, NO_TIME_REASON
 from limpet.streams.results import ALARM_COLUMNS, BatchResult, to_str_list
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.parquet import ParquetFile, ParquetParts
@@ -32,12 +32,12 @@ from limpet.streams.sources.parquet import ParquetSource
 N = 1000
 
 
-def written(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+def write_table(path: Path, columns: dict[str, Any], **options: Any) -> Path:
     pq.write_table(pa.table(columns), path, **options)
     return path
 
 
-def keyed(path: Path) -> tuple[Path, dict[str, Any]]:
+def write_keyed_table(path: Path) -> tuple[Path, dict[str, Any]]:
     """A file with a time, a key, two values and more, in row groups of 130."""
     rng = np.random.default_rng(0)
     columns = {
@@ -48,7 +48,7 @@ def keyed(path: Path) -> tuple[Path, dict[str, Any]]:
         "ok": pa.array(rng.random(N) < 0.5),
         "note": pa.array(["x"] * N),
     }
-    return written(path / "keyed.parquet", columns, row_group_size=130), columns
+    return write_table(path / "keyed.parquet", columns, row_group_size=130), columns
 
 
 def concatenate(batches: list[Batch]) -> tuple[Any, ...]:
@@ -60,7 +60,7 @@ def concatenate(batches: list[Batch]) -> tuple[Any, ...]:
 
 
 def test_schema_and_points_of_a_file(tmp_path: Path) -> None:
-    path, columns = keyed(tmp_path)
+    path, columns = write_keyed_table(tmp_path)
     source = ParquetSource(path, ColumnSpec(), batch_rows=64)
     assert isinstance(source, BaseSource)
     schema = source.schema
@@ -80,16 +80,18 @@ def test_schema_and_points_of_a_file(tmp_path: Path) -> None:
     assert batches[0].names == ("a", "b")
 
 
-def test_from_any_position(tmp_path: Path) -> None:
-    path, _ = keyed(tmp_path)
+def test_reading_continues_from_any_position(tmp_path: Path) -> None:
+    path, _ = write_keyed_table(tmp_path)
     source = ParquetSource(path, ColumnSpec(), batch_rows=64)
     batches = list(source.read(None))
     for i in range(0, len(batches), 3):
         position = json.loads(json.dumps(batches[i].position))
         other = ParquetSource(path, ColumnSpec(columns=("b",)), batch_rows=50)
         other.schema = batches[i].schema
-        rest = concatenate(list(other.read(position))) if i + 1 < len(batches) else None
-        for actual, expected in zip(rest or (), concatenate(batches[i + 1 :]) if rest else (), strict=True):
+        actual_points = concatenate(list(other.read(position))) if i + 1 < len(batches) else None
+        for actual, expected in zip(
+            actual_points or (), concatenate(batches[i + 1 :]) if actual_points else (), strict=True
+        ):
             np.testing.assert_array_equal(actual, expected)
     for row in (0, 1, 129, 130, 131, 999, 1000):
         position = batches[0].position | {"row": row}
@@ -106,7 +108,7 @@ def test_from_any_position(tmp_path: Path) -> None:
         tmp_path / "changed.parquet",
     )
     for name in ("shorter", "changed"):
-        with pytest.raises(CheckpointError, match=rf"{name}\.parquet was replaced"):
+        with pytest.raises(CheckpointError, match=rf"source: .*{name}\.parquet was replaced"):
             list(ParquetSource(tmp_path / f"{name}.parquet", ColumnSpec(key="none")).read(batches[3].position))
     with pytest.raises(InvalidInputError, match="position: must have 'row'"):
         list(source.read({"done": [], "current": None, "inner": None}))
@@ -123,24 +125,24 @@ TYPES = {
 
 @pytest.mark.parametrize("name", TYPES)
 def test_numbers_of_any_width(tmp_path: Path, name: str) -> None:
-    path = written(tmp_path / "x.parquet", {name: TYPES[name]})
+    path = write_table(tmp_path / "x.parquet", {name: TYPES[name]})
     [batch] = ParquetSource(path, ColumnSpec()).read(None)
     expected = [np.nan if value is None else float(value) for value in TYPES[name].to_pylist()]
     np.testing.assert_array_equal(batch.values[:, 0], expected)
 
 
-def test_booleans_are_numbers_on_request(tmp_path: Path) -> None:
-    path = written(tmp_path / "x.parquet", {"a": [1.0, 2.0, 3.0], "ok": [True, None, False]})
+def test_booleans_are_values_on_request(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "x.parquet", {"a": [1.0, 2.0, 3.0], "ok": [True, None, False]})
     assert ParquetSource(path, ColumnSpec()).schema.values == ("a",)
     [batch] = ParquetSource(path, ColumnSpec(columns=("ok",))).read(None)
     np.testing.assert_array_equal(batch.values[:, 0], [1.0, np.nan, 0.0])
     for name, kind in (("t", pa.string()), ("t", pa.list_(pa.float64())), ("t", pa.time64("ns")), ("t", pa.binary())):
-        path = written(tmp_path / "y.parquet", {"a": [1.0], name: pa.nulls(1, kind)})
+        path = write_table(tmp_path / "y.parquet", {"a": [1.0], name: pa.nulls(1, kind)})
         with pytest.raises(InvalidInputError, match=r"columns: 't'|columns: each"):
             ParquetSource(path, ColumnSpec(columns=("a", "t")))
 
 
-def test_types_count_if_the_first_rows_are_null(tmp_path: Path) -> None:
+def test_schema_uses_types_if_the_first_rows_are_null(tmp_path: Path) -> None:
     nulls = [None] * 150
     columns = {
         "time": pa.array([*nulls, 17], pa.timestamp("us")),
@@ -148,14 +150,16 @@ def test_types_count_if_the_first_rows_are_null(tmp_path: Path) -> None:
         "a": pa.array([*nulls, 1.5]),
         "b": pa.nulls(151),
     }
-    source = ParquetSource(written(tmp_path / "x.parquet", columns), ColumnSpec())
+    source = ParquetSource(write_table(tmp_path / "x.parquet", columns), ColumnSpec())
     schema = source.schema
     assert schema is not None
     assert (schema.time, schema.time_kind, schema.key, schema.values) == ("time", "ISO 8601", "machine", ("a",))
     assert schema.ignored == {"b": "empty"}
     [batch] = source.read(None)
-    assert (len(batch), batch.n_records, batch.rejects.counts) == (1, 151, {NO_KEY: 150})
-    empty = ParquetSource(written(tmp_path / "y.parquet", {k: v.slice(0, 0) for k, v in columns.items()}), ColumnSpec())
+    assert (len(batch), batch.n_records, batch.malformed.counts) == (1, 151, {NO_KEY: 150})
+    empty = ParquetSource(
+        write_table(tmp_path / "y.parquet", {k: v.slice(0, 0) for k, v in columns.items()}), ColumnSpec()
+    )
     assert empty.schema == schema
     assert list(empty.read(None)) == []
 
@@ -174,7 +178,7 @@ TIMES = {
 @pytest.mark.parametrize("name", TIMES)
 def test_times_of_any_type(tmp_path: Path, name: str) -> None:
     column, expected = TIMES[name]
-    path = written(tmp_path / "x.parquet", {"time": column, "a": [1.0, 2.0]})
+    path = write_table(tmp_path / "x.parquet", {"time": column, "a": [1.0, 2.0]})
     [batch] = ParquetSource(path, ColumnSpec(time="time")).read(None)
     assert batch.times is not None
     times = batch.times.astype(np.int64) if batch.times.dtype.kind == "M" else batch.times
@@ -199,12 +203,12 @@ KEYS = {
 
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_of_any_type(tmp_path: Path, name: str) -> None:
-    column, expected, n_refused = KEYS[name]
-    path = written(tmp_path / "x.parquet", {"k": column, "a": np.arange(len(column))})
+    column, expected, n_malformed = KEYS[name]
+    path = write_table(tmp_path / "x.parquet", {"k": column, "a": np.arange(len(column))})
     [batch] = ParquetSource(path, ColumnSpec(key="k")).read(None)
     assert batch.keys is not None
     assert to_str_list(batch.keys) == expected
-    assert batch.rejects.counts == ({NO_KEY: n_refused} if n_refused else {})
+    assert batch.malformed.counts == ({NO_KEY: n_malformed} if n_malformed else {})
     assert batch.n_records == len(column)
 
 
@@ -215,11 +219,11 @@ def test_rows_without_key_or_time_are_malformed(tmp_path: Path) -> None:
         "key": pa.array(["a", "a", None, "b", "b", None]),
         "a": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
     }
-    [batch] = ParquetSource(written(tmp_path / "x.parquet", columns), ColumnSpec()).read(None)
-    assert batch.rejects.counts == {NO_KEY: 2, NO_TIME: 2}
-    assert [reject.index for reject in batch.rejects.first] == [1, 2, 3, 5]
+    [batch] = ParquetSource(write_table(tmp_path / "x.parquet", columns), ColumnSpec()).read(None)
+    assert batch.malformed.counts == {NO_KEY: 2, NO_TIME_REASON: 2}
+    assert [reject.index for reject in batch.malformed.first] == [1, 2, 3, 5]
     assert (
-        str(batch.rejects.first[1])
+        str(batch.malformed.first[1])
         == f"record 2: {NO_KEY}: {{'a': 2.0, 'time': '1970-01-01T00:00:00.000002', 'key': None}}"
     )
     assert batch.record_index is not None
@@ -227,8 +231,8 @@ def test_rows_without_key_or_time_are_malformed(tmp_path: Path) -> None:
     assert batch.values[:, 0].tolist() == [0.0, 4.0]
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
-    path, _ = keyed(tmp_path)
+def test_unreadable_files_raise(tmp_path: Path) -> None:
+    path, _ = write_keyed_table(tmp_path)
     with pytest.raises(InvalidInputError, match="'x' not found"):
         ParquetSource(path, ColumnSpec(columns=("x",)))
     with pytest.raises(InvalidInputError, match=r"missing\.parquet cannot be read: No such file"):
@@ -244,7 +248,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         ParquetSource(path, ColumnSpec(key="ok"))
 
 
-def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pyarrow_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for make in (lambda: ParquetSource(tmp_path), lambda: ParquetParts(tmp_path, "points")):
         with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[files\]'"):
@@ -276,7 +280,7 @@ def results(first: int, n: int = 10, kind: str = "times") -> BatchResult:
 
 
 @pytest.mark.parametrize("kind", ["times", "numbers", "strings", "none"])
-def test_one_file(tmp_path: Path, kind: str) -> None:
+def test_one_file_per_table(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "points.parquet"
     sinks = [ParquetFile(path, "points"), ParquetFile(tmp_path / "alarms.parquet", "alarms")]
     batches = [results(first, 10, kind) for first in range(0, 50, 10)]
@@ -296,14 +300,14 @@ def test_one_file(tmp_path: Path, kind: str) -> None:
     expected |= dict.fromkeys(("rejected", "anomaly", "change", "invalid"), pa.bool_())
     assert points.schema.equals(pa.schema(expected))
     for name in points.schema.names:
-        meant = [x for result in batches for x in result.point_columns()[name]]
+        expected_values = [x for result in batches for x in result.point_columns()[name]]
         if name == "time":
-            meant = [x for result in batches for x in result.batch.times]
-            meant = np.array(meant).tolist()
+            expected_values = [x for result in batches for x in result.batch.times]
+            expected_values = np.array(expected_values).tolist()
             got = points[name].cast(pa.int64()).to_pylist() if kind == "times" else points[name].to_pylist()
-            assert got == meant
+            assert got == expected_values
         else:
-            np.testing.assert_array_equal(np.array(points[name].to_pylist()), np.array(meant))
+            np.testing.assert_array_equal(np.array(points[name].to_pylist()), np.array(expected_values))
     alarms = pq.read_table(tmp_path / "alarms.parquet")
     assert tuple(alarms.schema.names) == ALARM_COLUMNS
     assert alarms.schema.field("time").type == (time or pa.timestamp("ns"))
@@ -352,24 +356,24 @@ def records(folder: Path) -> list[int]:
     return rows
 
 
-def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
+def test_parts_are_truncated_to_an_offset(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     sink = ParquetParts(folder, "points")
     sink.truncate_to(None)
     sink.acquire()
-    marks = [sink.flush()]
+    offsets = [sink.flush()]
     for first in range(0, 40, 10):
         sink.write(results(first))
-        marks.append(sink.flush())
-        assert sink.flush() == marks[-1]  # nothing to write, no part
-    assert [mark["parts"] for mark in marks] == [0, 1, 2, 3, 4]
+        offsets.append(sink.flush())
+        assert sink.flush() == offsets[-1]  # nothing to write, no part
+    assert [mark["parts"] for mark in offsets] == [0, 1, 2, 3, 4]
     sink.write(results(40))  # begun, and not flushed
     assert records(folder) == list(range(40))
     with pytest.raises(InvalidInputError, match="in use by another run"):
-        ParquetParts(folder, "points").truncate_to(marks[2])
+        ParquetParts(folder, "points").truncate_to(offsets[2])
     sink.close()
     again = ParquetParts(folder, "points")
-    again.truncate_to(marks[2])
+    again.truncate_to(offsets[2])
     assert records(folder) == list(range(20))
     assert sorted(path.name for path in folder.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
     again.write(results(20))
@@ -387,10 +391,10 @@ def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
     assert records(folder) == list(range(50))
     assert pq.read_table(folder / "part-000003.parquet").num_rows == 10
     with pytest.raises(CheckpointError, match="another run has written to it"):
-        ParquetParts(folder, "points").truncate_to(marks[0])
+        ParquetParts(folder, "points").truncate_to(offsets[0])
     assert records(folder) == list(range(50))
     with pytest.raises(CheckpointError, match=r"sink points in .*out/, got alarms in .*out/"):
-        ParquetParts(folder, "alarms").truncate_to(marks[0])
+        ParquetParts(folder, "alarms").truncate_to(offsets[0])
 
 
 def test_parts_keep_their_columns(tmp_path: Path) -> None:
@@ -410,7 +414,7 @@ def test_parts_keep_their_columns(tmp_path: Path) -> None:
         ParquetParts(tmp_path / "file", "points")
 
 
-KILLED = """
+KILLED_SCRIPT = """
 import json, os, sys
 from streams.test_parquet import results
 from limpet.streams.sinks.parquet import ParquetParts
@@ -432,20 +436,20 @@ for first in range(0, 100, 10):
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5])
-def test_killed_between_parts(tmp_path: Path, stop: int) -> None:
+def test_process_killed_between_parts_resumes(tmp_path: Path, stop: int) -> None:
     """After the file was synced and before it had its name; after it had; and later."""
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), str(stop)],
+    completed = subprocess.run(
+        [sys.executable, "-c", KILLED_SCRIPT, str(tmp_path), str(stop)],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    checkpoints = [json.loads(line) for line in done.stdout.splitlines()]
-    row, mark = checkpoints[-1]
+    assert completed.returncode == -signal.SIGKILL, completed.stderr
+    checkpoints = [json.loads(line) for line in completed.stdout.splitlines()]
+    row, offset = checkpoints[-1]
     assert len(checkpoints) == 1 + (stop - 1) // 2
     sink = ParquetParts(tmp_path, "points")
-    sink.truncate_to(mark)
+    sink.truncate_to(offset)
     for first in range(row, 50, 10):
         sink.write(results(first))
         sink.flush()

@@ -1,4 +1,4 @@
-"""Prefetching is bounded and hides no error; probing loses no batch."""
+"""Prefetching is bounded and raises errors; probing loses no batch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_end_and_errors_follow_the_batches() -> None:
     slow.stop()
 
 
-class Malformed(BaseSource):
+class MalformedThenPoints(BaseSource):
     """Malformed records, then two points."""
 
     def __init__(self, n: int) -> None:
@@ -68,7 +68,7 @@ class Malformed(BaseSource):
     def read(self, position: Any) -> Iterator[Batch]:
         for i in range(position or 0, self.n):
             batch = Batch([], position=i + 1, n_records=2)
-            batch.rejects.add("rubbish", 1, f"{i}")
+            batch.malformed.add("rubbish", 1, f"{i}")
             yield batch
             yield Batch([], position=i + 1)
         yield Batch([1.0], position=self.n + 1)
@@ -76,15 +76,15 @@ class Malformed(BaseSource):
 
 
 def test_probing_loses_no_batch_and_buffers_little() -> None:
-    probed = ProbedSource(Malformed(1000))
+    probed = ProbedSource(MalformedThenPoints(1000))
     assert probed.wait_for_schema(threading.Event())
     assert len(probed._buffered) == 2
     batches = list(probed.read())
     assert [batch.n_records for batch in batches] == [2000, 1, 1]
-    assert batches[0].rejects.total == 1000
-    assert [reject.index for reject in batches[0].rejects.first] == [1, 3, 5, 7, 9]
+    assert batches[0].malformed.total == 1000
+    assert [reject.index for reject in batches[0].malformed.first] == [1, 3, 5, 7, 9]
     assert [batch.position for batch in batches] == [1000, 1001, 1002]
     stop = threading.Event()
     stop.set()
     assert next(probed.read(500)).position == 501
-    assert not ProbedSource(Malformed(10**9)).wait_for_schema(stop)
+    assert not ProbedSource(MalformedThenPoints(10**9)).wait_for_schema(stop)

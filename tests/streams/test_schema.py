@@ -21,13 +21,13 @@ def infer_from_csv(text: str, **spec: object) -> Schema:
     return CsvReader.from_sample(text.encode(), ColumnSpec(**spec)).schema  # type: ignore[arg-type]
 
 
-def read(path: Path, content: str | bytes) -> tuple[Schema, list[list[float]], int]:
+def read_file(path: Path, content: str | bytes) -> tuple[Schema, list[list[float]], int]:
     """Return schema, values and the number of malformed records of a file."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     source = FileSource(path)
     batches = list(source.read())
     assert source.schema is not None
-    return source.schema, [row for b in batches for row in b.values.tolist()], sum(b.rejects.total for b in batches)
+    return source.schema, [row for b in batches for row in b.values.tolist()], sum(b.malformed.total for b in batches)
 
 
 # Names
@@ -47,7 +47,7 @@ def read(path: Path, content: str | bytes) -> tuple[Schema, list[list[float]], i
         ("zeit", ["01.05.2024 10:00"], TEXT_FORMAT),
     ],
 )
-def test_times(name: str, values: list[str], kind: str) -> None:
+def test_time_columns(name: str, values: list[str], kind: str) -> None:
     schema = infer_from_csv(f"{name},a\n" + "".join(f"{value},1.5\n" for value in values))
     assert (schema.time, schema.time_kind, schema.values) == (name, kind, ("a",))
 
@@ -75,7 +75,7 @@ def test_dates_with_times_precede_dates_and_names() -> None:
     assert infer_from_csv("installed,time,a\n2020-01-01 10:00,1714550400,1\n").time == "time"
 
 
-def test_late_and_malformed_times() -> None:
+def test_time_column_with_late_and_malformed_times() -> None:
     times = [*range(50), 44, *range(50, 99), 1e999, 100]
     assert infer_from_csv("time,a\n" + "".join(f"{value},1.5\n" for value in times)).time == "time"
     sorted_by_sensor = "".join(f"{time},s{sensor},1.5\n" for sensor in range(5) for time in range(20))
@@ -93,7 +93,7 @@ def test_late_and_malformed_times() -> None:
         ("host", "h"),
     ],
 )
-def test_keys(name: str, value: str) -> None:
+def test_key_columns(name: str, value: str) -> None:
     schema = infer_from_csv(f"{name},a\n{value},1.5\n")
     assert (schema.key, schema.values) == (name, ("a",))
 
@@ -142,65 +142,65 @@ def test_requested_columns() -> None:
 # Forms
 
 
-def test_byte_order_marks_comments_and_blank_lines_before_the_header(tmp_path: Path) -> None:
+def test_byte_order_mark_comments_and_blank_lines_precede_the_header(tmp_path: Path) -> None:
     for content in (
         "\ufefftime,a\n2024-05-01,1.5\n",
         "# a logger\n# made this\ntime,a\n2024-05-01,1.5\n",
         "\ufeff# a logger\r\n\r\ntime,a\r\n2024-05-01,1.5\r\n",
         "\n\ntime,a\n\n2024-05-01,1.5\n\n",
     ):
-        schema, values, n_rejected = read(tmp_path / "x.csv", content)
+        schema, values, n_rejected = read_file(tmp_path / "x.csv", content)
         assert (schema.time, schema.values, values, n_rejected) == ("time", ("a",), [[1.5]], 0)
 
 
 def test_files_without_header(tmp_path: Path) -> None:
-    assert read(tmp_path / "x.csv", "\ufeff1.5\n2.5\n")[:2] == (Schema(("value",)), [[1.5], [2.5]])
-    schema, values, _ = read(tmp_path / "x.csv", "2024-05-01T10:00:00Z;1,5;3\n2024-05-01T10:00:01Z;2,5;7\n")
+    assert read_file(tmp_path / "x.csv", "\ufeff1.5\n2.5\n")[:2] == (Schema(("value",)), [[1.5], [2.5]])
+    schema, values, _ = read_file(tmp_path / "x.csv", "2024-05-01T10:00:00Z;1,5;3\n2024-05-01T10:00:01Z;2,5;7\n")
     assert (schema.time, schema.values, values) == ("column_0", ("column_1", "column_2"), [[1.5, 3.0], [2.5, 7.0]])
-    schema, values, n_rejected = read(tmp_path / "x.csv", "1.5,t\n2.5,f\n")
+    schema, values, n_rejected = read_file(tmp_path / "x.csv", "1.5,t\n2.5,f\n")
     assert (schema.values, len(values), n_rejected) == (("column_0",), 2, 0)
 
 
 def test_numeric_names(tmp_path: Path) -> None:
-    schema, values, n_rejected = read(tmp_path / "x.csv", "time,1,2\n2024-05-01,1.5,3\n2024-05-02,2.5,4\n")
+    schema, values, n_rejected = read_file(tmp_path / "x.csv", "time,1,2\n2024-05-01,1.5,3\n2024-05-02,2.5,4\n")
     assert (schema.values, values, n_rejected) == (("1", "2"), [[1.5, 3.0], [2.5, 4.0]], 0)
 
 
 def test_decimal_commas(tmp_path: Path) -> None:
     for content in ("zeit;wert\n1;0,5\n2;-1,7e3\n", "zeit\twert\n1\t0,5\n2\t-1,7e3\n"):
-        schema, values, n_rejected = read(tmp_path / "x.csv", content)
+        schema, values, n_rejected = read_file(tmp_path / "x.csv", content)
         assert (schema.time, schema.values, values, n_rejected) == ("zeit", ("wert",), [[0.5], [-1700.0]], 0)
-    schema, values, n_rejected = read(tmp_path / "x.csv", "wert\n0,5\n0,7\n")  # one column only
+    schema, values, n_rejected = read_file(tmp_path / "x.csv", "wert\n0,5\n0,7\n")  # one column only
     assert (schema.values, values, n_rejected) == (("wert",), [[0.5], [0.7]], 0)
 
 
 def test_quotes(tmp_path: Path) -> None:
     content = '"time","pump, left","b ""2"""\n"2024-05-01 10:00","1.5","2"\n2024-05-01 10:01,2.5,"3"\n'
-    schema, values, n_rejected = read(tmp_path / "x.csv", content)
+    schema, values, n_rejected = read_file(tmp_path / "x.csv", content)
     assert (schema.values, values, n_rejected) == (("pump, left", 'b "2"'), [[1.5, 2.0], [2.5, 3.0]], 0)
 
 
 def test_duplicate_and_blank_names(tmp_path: Path) -> None:
-    schema, values, _ = read(tmp_path / "x.csv", "a,a,,a_2,\n1,2,3.5,4,5.5\n2,3,5.5,5,6\n")
+    schema, values, _ = read_file(tmp_path / "x.csv", "a,a,,a_2,\n1,2,3.5,4,5.5\n2,3,5.5,5,6\n")
     assert schema.values == ("a", "a_2", "", "a_2_2", "_2")
     assert values[0] == [1, 2, 3.5, 4, 5.5]
 
 
-def test_invalid_files(tmp_path: Path) -> None:
+def test_invalid_files_raise(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="the next line has 3 fields"):
-        read(tmp_path / "x.csv", "a,b\n1,2,3\n2,3,4\n")
+        read_file(tmp_path / "x.csv", "a,b\n1,2,3\n2,3,4\n")
     with pytest.raises(InvalidInputError, match=r"x\.csv: no records after the header"):
-        read(tmp_path / "x.csv", "time,a\n")
+        read_file(tmp_path / "x.csv", "time,a\n")
     with pytest.raises(InvalidInputError, match="no column is numeric"):
-        read(tmp_path / "x.csv", "just\nsome\ntext\n")
-    with pytest.raises(InvalidInputError, match="is empty"):
-        read(tmp_path / "x.csv", " \n\n")
-    with pytest.raises(InvalidInputError, match="is not a text file"):
-        read(tmp_path / "x.csv", "time,a\n1,2\n".encode("utf-16"))
+        read_file(tmp_path / "x.csv", "just\nsome\ntext\n")
+    with pytest.raises(InvalidInputError, match="source: must be a non-empty file"):
+        read_file(tmp_path / "x.csv", " \n\n")
+    with pytest.raises(InvalidInputError, match="source: must be UTF-8 text"):
+        read_file(tmp_path / "x.csv", "time,a\n1,2\n".encode("utf-16"))
 
 
 def test_latin1_names(tmp_path: Path) -> None:
-    schema, values, n_rejected = read(tmp_path / "x.csv", "zeit;°C\n1;0,5\n2;0,7\n".encode("latin-1"))
+    schema, values, n_rejected = read_file(tmp_path / "x.csv", "zeit;°C\n1;0,5\n2;0,7\n".encode("latin-1"))
     assert (schema.values, values, n_rejected) == (("\ufffdC",), [[0.5], [0.7]], 0)
 
 
@@ -221,17 +221,17 @@ def test_json_records() -> None:
     }
     assert batch.values.tolist() == [[1.0]]
     lists = JsonReader(ColumnSpec()).make_batch([b"[1, 2]", b"[[3, 4], [5, 6]]", b"[]"], None)
-    assert (lists.names, lists.values.tolist(), lists.rejects.total) == (
+    assert (lists.names, lists.values.tolist(), lists.malformed.total) == (
         ("value_0", "value_1"),
         [[1, 2], [3, 4], [5, 6]],
         1,
     )
 
 
-def test_minority_of_odd_records() -> None:
-    usual = [{"time": float(i), "a": i % 7} for i in range(20)]
-    odd = [{"a": "broken"}, {"b": 1, "c": 2}, {"time": "soon", "a": None}]
-    schema = infer_schema([*odd, *usual], ColumnSpec())
+def test_minority_of_different_records() -> None:
+    complete = [{"time": float(i), "a": i % 7} for i in range(20)]
+    different = [{"a": "broken"}, {"b": 1, "c": 2}, {"time": "soon", "a": None}]
+    schema = infer_schema([*different, *complete], ColumnSpec())
     assert (schema.time, schema.time_kind, schema.values) == ("time", NUMBER_FORMAT, ("a",))
     names = JsonReader(ColumnSpec())
     names.make_batch([b'{"a": 1, "\\ud800": 2}'], None)  # half a letter can be written nowhere
@@ -250,7 +250,7 @@ def test_schema_round_trip() -> None:
 
 
 @needs_data
-def test_real_files() -> None:
+def test_schemas_of_real_files() -> None:
     for path in sorted(DATA.glob("skab/*/*.csv")):
         source = FileSource(path)
         batches = list(source.read())
@@ -258,7 +258,7 @@ def test_real_files() -> None:
         assert (source.schema.time, source.schema.time_kind) == ("datetime", ISO_FORMAT)
         assert len(source.schema.values) in (8, 10)
         assert "Volume Flow RateRMS" in source.schema.values
-        assert sum(batch.rejects.total for batch in batches) == 0
+        assert sum(batch.malformed.total for batch in batches) == 0
         assert sum(map(len, batches)) == path.read_text().count("\n") - 1
     for path in sorted(DATA.glob("nab_part/*/*.csv")):
         source = FileSource(path)

@@ -32,13 +32,13 @@ class Receiver:
     def __init__(self, port: int = 0) -> None:
         self.statuses: list[tuple[int, dict[str, str]]] = []
         self.bodies: list[dict[str, Any]] = []
-        self.seen: list[tuple[float, str, str, dict[str, str]]] = []
+        self.requests: list[tuple[float, str, str, dict[str, str]]] = []
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.seen.append((time.monotonic(), self.path, self.command, dict(self.headers)))
+                receiver.requests.append((time.monotonic(), self.path, self.command, dict(self.headers)))
                 status, headers = receiver.statuses.pop(0) if receiver.statuses else (200, {})
                 if status == 200:
                     receiver.bodies.append(json.loads(body))
@@ -81,9 +81,9 @@ def results(n: int, first: int = 0) -> BatchResult:
     return BatchResult(Batch(np.zeros(n), first + n, ("a",)), trace, first, first, first, "run")
 
 
-def until(done: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     for _ in range(1000):
-        if done():
+        if condition():
             return
         time.sleep(0.01)
     raise AssertionError("not done within ten seconds")
@@ -93,7 +93,7 @@ def make_ids(first: int, end: int) -> list[str]:
     return [f"run-{i}" for i in range(first, end)]
 
 
-def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
+def test_alarms_are_posted_as_json_in_order(receiver: Receiver) -> None:
     sink = WebhookSink(f"http://me:p%40ss@127.0.0.1:{receiver.port}/hook?x=1")
     sink.truncate_to(None)
     y = np.random.default_rng(0).normal(size=3000)
@@ -117,16 +117,16 @@ def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
     ]
     assert {post["run"] for post in receiver.bodies} == {"r"}
     assert set(receiver.bodies[0]["alarms"][0]) == {"id", *ALARM_COLUMNS}
-    _, path, _, headers = receiver.seen[0]
+    _, path, _, headers = receiver.requests[0]
     assert path == "/hook?x=1"
     assert headers["Authorization"] == "Basic bWU6cEBzcw=="
     assert headers["Content-Type"] == "application/json"
     assert sink.n_delivered == len(rows)
-    mark = sink.flush()
-    assert mark["undelivered"] == []
-    assert "pss" not in str(mark)
-    assert "p@ss" not in str(mark)
-    assert "x=1" not in str(mark)
+    offset = sink.flush()
+    assert offset["undelivered"] == []
+    assert "pss" not in str(offset)
+    assert "p@ss" not in str(offset)
+    assert "x=1" not in str(offset)
 
 
 def test_pending_alarms_are_posted_in_batches(receiver: Receiver) -> None:
@@ -142,17 +142,17 @@ def test_retries_have_the_same_key(receiver: Receiver, caplog: pytest.LogCapture
     receiver.statuses = [(500, {}), (503, {}), (408, {}), (429, {})]
     sink = WebhookSink(f"http://127.0.0.1:{receiver.port}/secret", retry_delays=RETRY_DELAYS)
     sink.write(results(3))
-    until(lambda: len(receiver.bodies) == 1)
+    wait_until(lambda: len(receiver.bodies) == 1)
     sink.write(results(3, 3))
     sink.close()
     assert receiver.ids == make_ids(0, 6)
-    keys = [headers["Idempotency-Key"] for *_, headers in receiver.seen]
+    keys = [headers["Idempotency-Key"] for *_, headers in receiver.requests]
     assert len(set(keys[:5])) == 1
     assert keys[5] not in keys[:5]
-    down, back = caplog.records
-    assert (down.levelname, back.levelname) == ("WARNING", "INFO")
-    assert "is down (status 500): 3 alarms are queued" in down.getMessage()
-    assert "is back" in back.getMessage()
+    warning, info = caplog.records
+    assert (warning.levelname, info.levelname) == ("WARNING", "INFO")
+    assert "is down (status 500): 3 alarms are queued" in warning.getMessage()
+    assert "is back" in info.getMessage()
     assert "secret" not in caplog.text
 
 
@@ -160,9 +160,9 @@ def test_delays_between_retries_increase(receiver: Receiver) -> None:
     receiver.statuses = [(500, {})] * 4
     sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=(0.1, 0.4))
     sink.write(results(1))
-    until(lambda: len(receiver.seen) == 5)
+    wait_until(lambda: len(receiver.requests) == 5)
     sink.close()
-    pauses = np.diff([moment for moment, *_ in receiver.seen])
+    pauses = np.diff([moment for moment, *_ in receiver.requests])
     assert (pauses >= [0.05, 0.1, 0.2, 0.2]).all()
 
 
@@ -170,8 +170,8 @@ def test_retry_after_is_respected(receiver: Receiver) -> None:
     receiver.statuses = [(429, {"Retry-After": "1"})]
     sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     sink.write(results(1))
-    until(lambda: len(receiver.seen) == 2)
-    assert receiver.seen[1][0] - receiver.seen[0][0] >= 1.0
+    wait_until(lambda: len(receiver.requests) == 2)
+    assert receiver.requests[1][0] - receiver.requests[0][0] >= 1.0
     sink.close()
 
 
@@ -180,13 +180,13 @@ def test_a_permanent_failure_is_not_retried(receiver: Receiver, caplog: pytest.L
     sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     for i in range(5):
         sink.write(results(2, 2 * i))
-        until(lambda: not sink.flush()["undelivered"])
+        wait_until(lambda: not sink.flush()["undelivered"])
     sink.close()
     assert receiver.ids == ["run-2", "run-3", "run-8", "run-9"]
     assert (sink.n_delivered, sink.n_failed) == (4, 6)
     assert [record.levelname for record in caplog.records] == ["ERROR"] * 3
     assert "refused 2 alarms: status 400" in caplog.text
-    assert {path for _, path, *_ in receiver.seen} == {"/"}
+    assert {path for _, path, *_ in receiver.requests} == {"/"}
 
 
 def test_redirects_that_keep_the_post_are_followed(receiver: Receiver) -> None:
@@ -194,29 +194,29 @@ def test_redirects_that_keep_the_post_are_followed(receiver: Receiver) -> None:
     receiver.statuses = [(307, {"Location": "/there"}), (200, {}), (308, {"Location": "/there"}), (200, {})]
     sink = WebhookSink(f"http://me:pass@127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     sink.write(results(1))
-    until(lambda: sink.n_delivered == 1)
+    wait_until(lambda: sink.n_delivered == 1)
     sink.write(results(1, 1))
-    until(lambda: sink.n_delivered == 2)
+    wait_until(lambda: sink.n_delivered == 2)
     assert receiver.ids == make_ids(0, 2)
-    assert [(path, command) for _, path, command, _ in receiver.seen] == [("/", "POST"), ("/there", "POST")] * 2
-    assert len({headers["Authorization"] for *_, headers in receiver.seen}) == 1
+    assert [(path, command) for _, path, command, _ in receiver.requests] == [("/", "POST"), ("/there", "POST")] * 2
+    assert len({headers["Authorization"] for *_, headers in receiver.requests}) == 1
     receiver.statuses = [(307, {"Location": f"http://127.0.0.1:{elsewhere.port}/"})]
     sink.write(results(1, 2))
-    until(lambda: sink.n_failed == 1)
-    assert not elsewhere.seen
+    wait_until(lambda: sink.n_failed == 1)
+    assert not elsewhere.requests
     sink.close()
     elsewhere.close()
 
 
-def test_an_endpoint_that_goes_down_and_comes_back(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_endpoint_that_restarts_gets_queued_alarms(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "limpet.streams")
     sink = WebhookSink(f"http://me:geheim@127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     sink.write(results(1))
-    until(lambda: sink.n_delivered == 1)
+    wait_until(lambda: sink.n_delivered == 1)
     receiver.close()
     for i in range(1, 40):
         sink.write(results(1, i))  # the stream does not wait
-    until(lambda: len(caplog.records) > 0)
+    wait_until(lambda: len(caplog.records) > 0)
     again = Receiver(receiver.port)
     sink.close()
     again.close()
@@ -225,47 +225,47 @@ def test_an_endpoint_that_goes_down_and_comes_back(receiver: Receiver, caplog: p
     assert "geheim" not in caplog.text
 
 
-def test_an_endpoint_that_never_responds(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endpoint_that_never_responds(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         sink = WebhookSink(
             f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1, retry_delays=RETRY_DELAYS, patience=0.1
         )
         sink.write(results(2))
-        until(lambda: "is down (timed out): 2 alarms are queued" in caplog.text)
+        wait_until(lambda: "is down (timed out): 2 alarms are queued" in caplog.text)
         sink.close()
     assert len(sink.flush()["undelivered"]) == 2
 
 
-def test_the_undelivered_survive_a_restart(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_undelivered_alarms_are_posted_after_a_restart(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     port = receiver.port
     receiver.close()
     sink = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=RETRY_DELAYS, patience=0.05)
     sink.write(results(5))
-    mark = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
+    offset = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
     sink.write(results(2, 5))  # after the checkpoint: written again after the restart
     sink.close()
     assert "7 alarms are undelivered" in caplog.text
     assert len(sink.flush()["undelivered"]) == 7
-    back = Receiver(port)
+    restarted = Receiver(port)
     resumed = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=RETRY_DELAYS)
-    resumed.truncate_to(mark)
+    resumed.truncate_to(offset)
     resumed.write(results(2, 5))
     resumed.close()
-    back.close()
-    assert back.ids == make_ids(0, 7)
+    restarted.close()
+    assert restarted.ids == make_ids(0, 7)
 
 
 def test_the_same_post_has_the_same_key_after_a_restart(receiver: Receiver) -> None:
     receiver.statuses = [(503, {})] * 2
     sink, resumed = (WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS) for _ in range(2))
     sink.write(results(5))
-    mark = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
+    offset = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
     sink.close()
-    resumed.truncate_to(mark)
+    resumed.truncate_to(offset)
     resumed.close()
-    assert len(receiver.seen) >= 3
-    assert len({headers["Idempotency-Key"] for *_, headers in receiver.seen}) == 1
+    assert len(receiver.requests) >= 3
+    assert len({headers["Idempotency-Key"] for *_, headers in receiver.requests}) == 1
 
 
 def test_write_blocks_while_the_outbox_is_full(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +281,7 @@ def test_write_blocks_while_the_outbox_is_full(receiver: Receiver, monkeypatch: 
     receiver.statuses.clear()
     waiting.join(5)
     assert not waiting.is_alive()
-    until(lambda: receiver.ids == make_ids(0, 15) and not sink.undelivered)
+    wait_until(lambda: receiver.ids == make_ids(0, 15) and not sink.undelivered)
     receiver.statuses = [(503, {})] * 10_000
     sink.write(results(12, 15))
     sink.stop_waiting()
@@ -294,7 +294,7 @@ def test_write_blocks_while_the_outbox_is_full(receiver: Receiver, monkeypatch: 
     "url",
     ["ftp://me:secret@host", "http://", "me:secret@host", "http://me:se/secret@host:x", "http://[::1", "http://a b"],
 )
-def test_an_invalid_url_is_an_error(url: str) -> None:
+def test_invalid_url_raises(url: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^url: ") as error:
         WebhookSink(url)
     assert "secret" not in str(error.value)
