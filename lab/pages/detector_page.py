@@ -23,7 +23,7 @@ OURS, RATIO_PREFIX = "ours", "ours over "
 
 def missed(figures: Iterable[Figure]) -> list[Figure]:
     """Return the figures whose goal was not reached."""
-    return [figure for figure in figures if not figure.reached]
+    return [figure for figure in figures if not figure.is_reached]
 
 
 # The promise

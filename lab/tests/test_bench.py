@@ -56,10 +56,10 @@ def test_all_usual_benchmarks_run_quickly(tmp_path):
 
 
 def test_a_figure_knows_whether_its_goal_is_reached():
-    assert Figure("a", 1.0, "s", 2.0).reached
-    assert not Figure("a", 3.0, "s", 2.0).reached
-    assert Figure("a", 3.0).reached
-    assert Figure("a", 3.0, "s", 2.0).without_goal().reached
+    assert Figure("a", 1.0, "s", 2.0).is_reached
+    assert not Figure("a", 3.0, "s", 2.0).is_reached
+    assert Figure("a", 3.0).is_reached
+    assert Figure("a", 3.0, "s", 2.0).without_goal().is_reached
 
 
 @pytest.mark.parametrize(

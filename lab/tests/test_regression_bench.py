@@ -22,7 +22,7 @@ def test_the_figures_of_the_page_are_those_of_the_benchmark():
     text = (ROOT / "docs" / "guide" / "robust-regression.md").read_text(encoding="utf-8")
     script = script_of("regression_page")
     assert script.page_with_figures(text) == text
-    assert all(figure.reached for figure in script.load("regression").values())
+    assert all(figure.is_reached for figure in script.load("regression").values())
 
 
 # --- streams ----------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_a_share_of_corrupted_targets_changes_no_other_row():
 
 
 def test_a_burst_corrupts_its_rows_and_no_other():
-    kinds = PairKind("", drift=0.0), PairKind("", drift=0.0, burst=20, by=50.0)
+    kinds = PairKind("", drift=0.0), PairKind("", drift=0.0, burst_rows=20, burst_size=50.0)
     without, burst = (make_linear_pairs(kind, seed=2, n=500) for kind in kinds)
     inside = np.isin(np.arange(500), range(250, 270))
     np.testing.assert_array_equal(burst.y[~inside], without.y[~inside])
@@ -174,7 +174,7 @@ def test_patience_changes_nothing_but_after_a_long_burst():
     """Tuned as SRA is: the same to the last digit, and worse where more than twenty consecutive rows are corrupted."""
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
-    short, long = (PairKind("", drift=0.0, burst=rows, by=20.0) for rows in (10, 40))
+    short, long = (PairKind("", drift=0.0, burst_rows=rows, burst_size=20.0) for rows in (10, 40))
     for kind in (PairKind("abrupt"), short):
         usual, patient = (compute_outcome(Run(LINEAR, kind, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT_SRA))
         assert patient == usual

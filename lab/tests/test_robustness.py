@@ -155,7 +155,7 @@ def test_what_is_read_is_read_300_rows_after_the_change():
     assert {"shift: shift 1e+06σ", "shift: outliers 5 %", "shift: kind clustered", "shift: d 8"} <= set(figures)
     off = run_shifts(lambda: Median(off=0.5), make_settings((0.0,), seeds=range(2)))
     assert make_share_figures("shift", off, 0.3)[0].value < 5
-    assert not make_share_figures("shift", off, 0.3)[0].reached
+    assert not make_share_figures("shift", off, 0.3)[0].is_reached
     jumps = (make_variance_jump(s, f) for s in make_settings((0.0,), dims=(1, 3)) for f in (10.0, 0.1))
     variance = run_scenarios(jumps, Median, compute_variance_error)
     assert all(run.error < 1.5 for run in variance)
@@ -176,10 +176,10 @@ def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
     results, reactions = run_bursts(plain, 1, 3, 4)
     assert reactions == 0  # the plain scheme has no alarms
     assert list(results) == list(range(1, 9))
-    assert all(r.at_once.shape == r.later.shape == (12,) for r in results.values())
+    assert all(r.immediate.shape == r.delayed.shape == (12,) for r in results.values())
     open_to_all, _ = run_bursts(lambda: lp.SEM(1, rho=0.02), 1, 3, 4)
-    assert open_to_all[8].at_once.max() > 0.2
-    assert open_to_all[8].at_once.max() > results[8].at_once.max()
+    assert open_to_all[8].immediate.max() > 0.2
+    assert open_to_all[8].immediate.max() > results[8].immediate.max()
 
 
 def test_the_benchmark_finds_plain_sra_locked_out():
@@ -187,7 +187,7 @@ def test_the_benchmark_finds_plain_sra_locked_out():
     assert all(np.isfinite(f.value) for f in figures.values())
     assert figures["shift, K=1: shift 1σ"].value > 60
     assert figures["shift, K=1: shift 1e+06σ"].value == 0
-    assert not figures["a new level, 5σ off, d=1: noticed"].reached
+    assert not figures["a new level, 5σ off, d=1: noticed"].is_reached
     groups = ("shift, K=1", "variance, K=1", "ramp, K=1", "shift of both, K=2", "shift of one, K=2")
     for group in groups:
         assert any(name.startswith(f"{group}: of ") and f.at_least == 99 for name, f in figures.items())

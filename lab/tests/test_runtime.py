@@ -5,7 +5,7 @@ import pytest
 
 import limpet as lp
 from limpet_lab.baselines.online_em import OnlineEM
-from limpet_lab.baselines.timing import all_baselines, numpy_ticks
+from limpet_lab.baselines.timing import make_baselines, make_numpy_job
 from limpet_lab.bench import BENCHMARKS, fleet, runtime
 from limpet_lab.bench._workloads import N_WARMUP_POINTS, make_cycling_job, make_detector_kinds, make_sra_kind, draw_points
 from limpet_lab.plots.scaling import draw_growth, spread
@@ -22,7 +22,7 @@ def named(figures):
 
 def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
     keys = [f"sensor {i}" for i in range(100)]
-    crowd, rows = make_sra_kind().fleet(keys), make_sra_kind().points(100)
+    crowd, rows = make_sra_kind().make_fleet(keys), make_sra_kind().draw_points(100)
     assert crowd.keys() == keys
     assert (crowd.counts()["n_seen"] == N_WARMUP_POINTS).all()
     alone = [lp.from_bytes(crowd[key].to_bytes()) for key in keys]
@@ -34,8 +34,8 @@ def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
 
 
 def test_a_state_takes_what_the_matrix_has_for_it():
-    crowd = make_sra_kind().fleet(range(10))
-    assert make_sra_kind().bytes == crowd._membership.state_matrix.states.nbytes / 10 == 128
+    crowd = make_sra_kind().make_fleet(range(10))
+    assert make_sra_kind().state_bytes == crowd._membership.state_matrix.states.nbytes / 10 == 128
 
 
 def test_points_have_their_distribution():
@@ -55,7 +55,7 @@ def test_a_job_uses_other_points_at_each_call_and_returns_their_number():
 
 def test_detector_kinds_are_full_and_compact():
     assert set(make_detector_kinds()) == {"Detector, K=1, d=1", "Detector, K=2, d=1", "compact Detector, K=1, d=1"}
-    assert make_detector_kinds()["compact Detector, K=1, d=1"].model().memory == "compact"
+    assert make_detector_kinds()["compact Detector, K=1, d=1"].make_model().memory == "compact"
 
 
 # Baselines
@@ -91,14 +91,14 @@ def test_online_em_survives_a_component_without_points():
 
 def test_baselines_run_alone_and_in_a_dict():
     pytest.importorskip("pysad")
-    baselines = {baseline.name: baseline for baseline in all_baselines()}
+    baselines = {baseline.name: baseline for baseline in make_baselines()}
     assert {"river ADWIN", "river PageHinkley", "river KSWIN", "river HalfSpaceTrees", "PySAD LODA"} <= set(baselines)
     assert "river MultivariateGaussian" in baselines
     for baseline in baselines.values():
-        for job, n in (baseline.one_stream(short=1000), baseline.many(short=500)):
+        for job, n in (baseline.make_single_job(divisor=1000), baseline.make_dict_job(divisor=500)):
             job()
             assert n >= 2
-    job, n = numpy_ticks(100)
+    job, n = make_numpy_job(100)
     job()
     assert n >= 100
 
@@ -114,7 +114,7 @@ def test_ticks_measure_the_speed_beside_the_scalar_kernel():
     figures = named(fleet.measure_ticks(500, 1))
     assert figures["500 streams × 1 point: update(keys, X)"].at_least == 50.0
     assert figures["update(keys, X) over the scalar kernel alone, one core"].at_least == 3.0
-    assert figures["state after the start"].reached
+    assert figures["state after the start"].is_reached
 
 
 def test_frames_of_every_library_are_processed():
@@ -134,14 +134,14 @@ def test_fleets_are_saved_and_loaded():
 def test_detectors_are_measured_by_bytes_and_speed(monkeypatch):
     monkeypatch.setitem(fleet.GOALS_BYTES, "plain", 128)
     figures = named(fleet.measure_detector_ticks("plain", make_sra_kind(), 300, 1))
-    assert figures["plain: state after the start"].reached
+    assert figures["plain: state after the start"].is_reached
     assert "plain: 300 streams × 1 point" in figures
 
 
 def test_the_runtime_of_every_kind_is_measured(monkeypatch):
     pytest.importorskip("pysad")
     monkeypatch.setattr(runtime, "MAX_STREAMS_TIMED_TOGETHER", 100)
-    kinds, few = {"K=2, d=1": make_sra_kind()}, all_baselines()[:1]
+    kinds, few = {"K=2, d=1": make_sra_kind()}, make_baselines()[:1]
     figures = named(runtime.measure_one_stream(kinds, few, 100, 1) + runtime.measure_fleets(kinds, few, [100, 1000], 100, 1))
     assert {"K=2, d=1: update(x)", "K=2, d=1: process", "river ADWIN: one stream"} <= set(figures)
     assert {"K=2, d=1: fleet of 10^2", "K=2, d=1: fleet of 10^3", "river ADWIN: a dict of 10^1"} <= set(figures)

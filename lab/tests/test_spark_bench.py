@@ -31,7 +31,7 @@ def test_a_killed_job_resumes_with_the_same_results(spark, tmp_path) -> None:
     left = JobOutput.from_job(spark, whole)
     assert len(left.ids) == 4000
     measured = make_figures("kill -9", killed, 1, JobOutput.from_job(spark, killed), left)
-    assert all(figure.reached for figure in measured), [figure for figure in measured if not figure.reached]
+    assert all(figure.is_reached for figure in measured), [figure for figure in measured if not figure.is_reached]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,6 @@ def test_what_differs_in_a_bit_is_not_equal(left, right, equal) -> None:
 
 def test_a_pass_through_keeps_as_much_as_a_learner(spark, tmp_path) -> None:
     sizes = bench.Sizes(2000, (100,), (4,), (100, 4), (), 10, 1, "2g")
-    times = bench.SparkBenchmark(spark, tmp_path, sizes).times(bench.PLAIN_MODEL, 100, 4)
+    times = bench.SparkBenchmark(spark, tmp_path, sizes).measure_times(bench.PLAIN_MODEL, 100, 4)
     assert all(0 < value < float("inf") for value in times.values())
     assert times["passed on"] == pytest.approx(times["held"], rel=0.01)

@@ -202,7 +202,7 @@ def test_benchmark_compares_ours_with_the_best_other_method():
     ours, noise = table["toy, NAB score: Detector()"], table["toy, NAB score: noise"]
     assert ours.value > 95
     assert ours.at_least == noise.value < ours.value
-    assert ours.reached
+    assert ours.is_reached
     assert noise.at_least is None
     assert table["toy, windows hit, rows ≤ 20: Detector()"].value == 1.0
 

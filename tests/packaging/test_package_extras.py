@@ -20,7 +20,7 @@ CLOSED_PORT = "127.0.0.1:1"
 @pytest.fixture
 def environment(request, wheel, tmp_path):
     """An environment with the extra under test."""
-    venv = make_environment(tmp_path / "env", wheel, request.param, besides=USER_PACKAGES.get(request.param, ()))
+    venv = make_environment(tmp_path / "env", wheel, request.param, extra_packages=USER_PACKAGES.get(request.param, ()))
     assert "No broken requirements" in venv.pip("check")
     yield venv
     shutil.rmtree(venv.folder)
@@ -345,7 +345,7 @@ def lab(request, wheel, tmp_path):
     """An environment with limpet and an extra of limpet-lab."""
     build_distribution(ROOT / "lab", tmp_path / "dist", "--wheel")
     (lab_wheel,) = (tmp_path / "dist").glob("*.whl")
-    venv = make_environment(tmp_path / "env", wheel, besides=(f"{lab_wheel}[{request.param}]",))
+    venv = make_environment(tmp_path / "env", wheel, extra_packages=(f"{lab_wheel}[{request.param}]",))
     yield venv
     shutil.rmtree(venv.folder)
 
@@ -355,7 +355,7 @@ def test_lab_bench(lab, tmp_path):
     completed = lab.run(["limpet", "bench", "--quick", "speed"], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
     assert (completed.returncode, "ADWIN" in completed.stdout) == (0, True), completed.stderr[-3000:]
     script = (
-        "from limpet_lab.baselines.timing import all_baselines; print(*(baseline.name for baseline in all_baselines()))"
+        "from limpet_lab.baselines.timing import make_baselines; print(*(baseline.name for baseline in make_baselines()))"
     )
     assert "LODA" in lab.run(["python", "-c", script], tmp_path).stdout
     for name, message in (("jetstream", "tests/harness"), ("adapters", "pip install 'limpet[river,sklearn,sktime]'")):

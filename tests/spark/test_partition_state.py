@@ -74,7 +74,9 @@ def test_bucket_equals_a_learner_per_idle_period(calls, idle, restored) -> None:
             got, expected = bucket.fleet[key], reference.learners[key]
             assert got.n_seen - got.n_invalid == expected.n_seen - expected.n_invalid
             assert got.n_rejected == expected.n_rejected
-    assert {key for key, (last, _) in reference.last_rows.items() if last >= watermark - (idle or math.inf)} <= set(keys)
+    assert {key for key, (last, _) in reference.last_rows.items() if last >= watermark - (idle or math.inf)} <= set(
+        keys
+    )
 
 
 @pytest.mark.parametrize("model", [SRA_LEARNER, DETECTOR], ids=["SRA", "detector"])

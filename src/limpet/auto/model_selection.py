@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from limpet._format import plural
 from limpet.auto.initialization import fit_robust_mixture
 from limpet.auto.step_kernel import make_auto_kernels
 from limpet.core.state import Vector
@@ -46,7 +47,7 @@ class ComponentSelection(NamedTuple):
         2 components: costs 130, 100, excluded for 1 to 3
         """
         text = ", ".join(f"{cost:.4g}" if math.isfinite(cost) else "excluded" for cost in self.costs)
-        return f"{self.n_components} component{'s' * (self.n_components > 1)}: costs {text} for 1 to {len(self.costs)}"
+        return f"{plural(self.n_components, 'component')}: costs {text} for 1 to {len(self.costs)}"
 
 
 def select_n_components(covariance: str, points: Vector, seed: int) -> ComponentSelection:

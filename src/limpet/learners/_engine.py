@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from limpet._format import plural
 from limpet._jit.compile import announce_compilation, unchecked_entry_point
 from limpet.core.algorithm import (
     HYPERPARAMETERS,
@@ -210,7 +211,7 @@ class PlainEngine(Engine):
         self.norm, self.rule = norm, type(step_size).rule
         self.kernels = make_stream_kernels(self.functions, norm, self.rule, len(settings))
         buffer = StreamBuffer(settings, self.kernels.work_size, self.functions.layout.size, (int(n_init), width))
-        title = f"{type(model).__name__} ({width} variable{'s' * (width > 1)}, norm {norm})"
+        title = f"{type(model).__name__} ({plural(width, 'variable')}, norm {norm})"
         super().__init__(model, width, title, buffer, seed)
         self.count_missing, self.first_invalid = self.kernels.count_missing, self.kernels.first_invalid
 

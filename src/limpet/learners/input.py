@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from limpet._format import plural
 from limpet._optional import optional_import
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError, InvalidTypeError
@@ -54,7 +55,7 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
         return _to_float64([_values_by_name(x, names)])[0], names
     point = np.atleast_1d(_to_float64(x))
     if point.ndim != 1 or len(point) == 0 or (width is not None and len(point) != width):
-        expected = "a number or a vector" if width is None else f"a point of {width} number{'s' * (width > 1)}"
+        expected = "a number or a vector" if width is None else f"a point of {plural(width, 'number')}"
         raise InvalidInputError(f"x: must be {expected}, got an array of shape {np.shape(x)}.")
     return np.require(point, requirements=["C", "W"]), names  # one kind of array, as below
 
@@ -106,7 +107,7 @@ def _variable_names(rows: Sequence[Mapping[Any, Any]], width: int | None) -> Nam
     """Return the names of the variables in dicts, in order of appearance."""
     names = tuple(dict.fromkeys(str(name) for row in rows for name in row))
     if not names or (width is not None and len(names) != width):
-        expected = "at least one variable" if width is None else f"{width} variable{'s' * (width > 1)}"
+        expected = "at least one variable" if width is None else plural(width, "variable")
         raise InvalidInputError(f"X: must have {expected}, got dicts of {len(names)}: {', '.join(names)}.")
     return names
 

@@ -33,25 +33,25 @@ class OnlineEM:
     def __init__(self, first: FloatArray, n_components: int = 2, step: float = 0.01) -> None:
         first = np.asarray(first, np.float64)
         self.step = step
-        self.centre = first.mean(axis=0)  # moments are taken about it, so that no digits are lost
-        parts = np.array_split(np.sort(first, axis=0) - self.centre, n_components)
+        self.center = first.mean(axis=0)  # moments are taken about it, so that no digits are lost
+        parts = np.array_split(np.sort(first, axis=0) - self.center, n_components)
         means = np.stack([part.mean(axis=0) for part in parts], axis=-1)
         spread = first.var(axis=0)[..., None] + np.finfo(float).tiny
-        self._least = MIN_VARIANCE_SHARE * spread
+        self._min_variance = MIN_VARIANCE_SHARE * spread
         self._weights = np.full(means.shape, 1.0 / n_components)
         self._first = self._weights * means
         self._second = self._weights * (means**2 + spread / n_components**2)
-        self._maximise()
+        self._maximize()
 
     @property
     def means(self) -> FloatArray:
         """(…, K)."""
-        means: FloatArray = self._means + np.asarray(self.centre)[..., None]
+        means: FloatArray = self._means + np.asarray(self.center)[..., None]
         return means
 
     def update(self, x: float | FloatArray) -> FloatArray:
         """Return the score −log f(x) of each stream, then learn x."""
-        z = np.asarray(x - self.centre)[..., None]
+        z = np.asarray(x - self.center)[..., None]
         log_joint = self._constants - 0.5 * (z - self._means) ** 2 / self._variances
         top = log_joint.max(axis=-1, keepdims=True)
         joint = np.exp(log_joint - top)
@@ -62,12 +62,12 @@ class OnlineEM:
         self._first += self.step * (responsibilities - self._first)
         responsibilities *= z
         self._second += self.step * (responsibilities - self._second)
-        self._maximise()
+        self._maximize()
         score: FloatArray = -(top + np.log(total))[..., 0]
         return score
 
-    def _maximise(self) -> None:
+    def _maximize(self) -> None:
         weights = np.maximum(self._weights, MIN_WEIGHT)
         self._means = self._first / weights
-        self._variances = np.maximum(self._second / weights - self._means**2, self._least)
+        self._variances = np.maximum(self._second / weights - self._means**2, self._min_variance)
         self._constants = np.log(weights) - 0.5 * np.log(2.0 * math.pi * self._variances)

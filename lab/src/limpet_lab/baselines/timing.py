@@ -14,8 +14,8 @@ from limpet_lab.bench._scenarios import FloatArray
 from limpet_lab.bench._timing import Job
 from limpet_lab.bench._workloads import MAX_CALL_SHIFT_ROWS, SPARE_ROWS, make_cycling_job, make_sra_kind, draw_points
 
-Learn = Callable[[Any], object]
-IN_A_DICT = 1000
+LearnFunction = Callable[[Any], object]
+N_DICT_LEARNERS = 1000
 
 
 @dataclass(frozen=True)
@@ -29,73 +29,73 @@ class Baseline:
 
     name: str
     dim: int
-    make: Callable[[], Learn]
-    form: Callable[[FloatArray], Sequence[Any]]
-    warmup: int = 100
-    points: int = 5000
-    in_a_dict: int = IN_A_DICT
+    make: Callable[[], LearnFunction]
+    to_points: Callable[[FloatArray], Sequence[Any]]
+    n_warmup_points: int = 100
+    n_timed_points: int = 5000
+    n_in_dict: int = N_DICT_LEARNERS
 
-    def one_stream(self, short: int = 1) -> tuple[Job, int]:
+    def make_single_job(self, short: int = 1) -> tuple[Job, int]:
         """The job of one stream, and its points; short: how many times fewer than usual."""
-        n = max(self.points // short, 20)
-        points, learn = self.form(draw_points(self.warmup + n, 2, self.dim)), self.make()
-        loop(learn, points[: self.warmup])
-        points = points[self.warmup :]
-        return lambda: loop(learn, points), n
+        n = max(self.n_timed_points // short, 20)
+        points, learn = self.to_points(draw_points(self.n_warmup_points + n, 2, self.dim)), self.make()
+        call_each(learn, points[: self.n_warmup_points])
+        points = points[self.n_warmup_points :]
+        return lambda: call_each(learn, points), n
 
-    def many(self, short: int = 1) -> tuple[Job, int]:
+    def make_dict_job(self, short: int = 1) -> tuple[Job, int]:
         """The job of a dict of them, a point each, and its points."""
-        return self.dict_of(self.size(short), 1000 // short)
+        return self.make_dict_job_of(self.get_dict_size(short), 1000 // short)
 
-    def size(self, short: int = 1) -> int:
+    def get_dict_size(self, short: int = 1) -> int:
         """How many are in the dict."""
-        return max(self.in_a_dict // short, 10)
+        return max(self.n_in_dict // short, 10)
 
-    def dict_of(self, n: int, worth: int = 1000) -> tuple[Job, int]:
+    def make_dict_job_of(self, n: int, worth: int = 1000) -> tuple[Job, int]:
         """The same for n of them; worth: how many points at least."""
         learners = {f"sensor {i}": self.make() for i in range(n)}
-        before = self.form(draw_points(10 * (self.warmup + 1), 2, self.dim))
+        before = self.to_points(draw_points(10 * (self.n_warmup_points + 1), 2, self.dim))
         for i, learn in enumerate(learners.values()):
-            loop(learn, before[i % 10 :: 10][: self.warmup])
+            call_each(learn, before[i % 10 :: 10][: self.n_warmup_points])
 
         def learn_each(points: Sequence[Any]) -> None:
             for key, x in zip(learners, points, strict=True):
                 learners[key](x)
 
-        return make_cycling_job(learn_each, self.form(draw_points(n + 10 * MAX_CALL_SHIFT_ROWS, 2, self.dim)), n, worth)
+        return make_cycling_job(learn_each, self.to_points(draw_points(n + 10 * MAX_CALL_SHIFT_ROWS, 2, self.dim)), n, worth)
 
 
-def numpy_ticks(n_streams: int) -> tuple[Job, int]:
+def make_numpy_job(n_streams: int) -> tuple[Job, int]:
     """The job of online EM in numpy over all streams at once, and its points."""
     rows = draw_points(n_streams + SPARE_ROWS, 2, 1)[:, 0]
     first = np.stack([rows[MAX_CALL_SHIFT_ROWS * i : MAX_CALL_SHIFT_ROWS * i + n_streams] for i in range(10)])
     return make_cycling_job(OnlineEM(first).update, rows, n_streams)
 
 
-def loop(learn: Learn, points: Sequence[Any]) -> None:
+def call_each(learn: LearnFunction, points: Sequence[Any]) -> None:
     """One point after the other."""
     for x in points:
         learn(x)
 
 
-def numbers(rows: FloatArray) -> list[float]:
+def to_floats(rows: FloatArray) -> list[float]:
     """The first variable."""
     column: list[float] = rows[:, 0].tolist()
     return column
 
 
-def dicts(rows: FloatArray) -> list[dict[str, float]]:
+def to_dicts(rows: FloatArray) -> list[dict[str, float]]:
     """As river has points; between 0 and 1 up to 4σ, as its trees need them."""
     return [{f"x{i}": (x + 4.0) / 14.0 for i, x in enumerate(row)} for row in rows.tolist()]
 
 
-def all_baselines() -> list[Baseline]:
+def make_baselines() -> list[Baseline]:
     """River's detectors, trees and Gaussian; PySAD's LODA; online EM in numpy; and our own learner in a dict."""
     with optional_import("this benchmark", "limpet-lab[bench]"):
         from pysad.models import LODA
         from river import anomaly, drift, proba
 
-    def trees() -> Learn:
+    def trees() -> LearnFunction:
         model = anomaly.HalfSpaceTrees(seed=0)
 
         def learn(x: dict[str, float]) -> float:
@@ -105,9 +105,9 @@ def all_baselines() -> list[Baseline]:
 
         return learn
 
-    def gaussian() -> Learn:
+    def gaussian() -> LearnFunction:
         model = proba.MultivariateGaussian(seed=0)
-        loop(model.update, dicts(draw_points(20, 2, 3)))  # before which it has no density
+        call_each(model.update, to_dicts(draw_points(20, 2, 3)))  # before which it has no density
 
         def learn(x: dict[str, float]) -> float:
             density: float = model(x)
@@ -117,13 +117,13 @@ def all_baselines() -> list[Baseline]:
         return learn
 
     return [
-        Baseline("river ADWIN", 1, lambda: drift.ADWIN().update, numbers, points=20_000),
-        Baseline("river PageHinkley", 1, lambda: drift.PageHinkley().update, numbers, points=20_000),
-        Baseline("river KSWIN", 1, lambda: drift.KSWIN(seed=0).update, numbers, points=1000),
-        Baseline("river HalfSpaceTrees", 3, trees, dicts, warmup=250, points=2000, in_a_dict=50),
-        Baseline("river MultivariateGaussian, learns only", 3, lambda: proba.MultivariateGaussian().update, dicts, 20),
-        Baseline("river MultivariateGaussian", 3, gaussian, dicts, 0, points=200),
-        Baseline("PySAD LODA", 3, lambda: LODA(random_state=0).fit_score_partial, list, 20, points=1000),
-        Baseline("online EM in numpy, K=2", 1, lambda: OnlineEM(draw_points(20, 2, 1)[:, 0]).update, numbers, 20, 2000),
-        Baseline("`update(x)` of SRA, K=2", 1, lambda: make_sra_kind().model().update, numbers, points=20_000),
+        Baseline("river ADWIN", 1, lambda: drift.ADWIN().update, to_floats, n_timed_points=20_000),
+        Baseline("river PageHinkley", 1, lambda: drift.PageHinkley().update, to_floats, n_timed_points=20_000),
+        Baseline("river KSWIN", 1, lambda: drift.KSWIN(seed=0).update, to_floats, n_timed_points=1000),
+        Baseline("river HalfSpaceTrees", 3, trees, to_dicts, n_warmup_points=250, n_timed_points=2000, n_in_dict=50),
+        Baseline("river MultivariateGaussian, learns only", 3, lambda: proba.MultivariateGaussian().update, to_dicts, 20),
+        Baseline("river MultivariateGaussian", 3, gaussian, to_dicts, 0, n_timed_points=200),
+        Baseline("PySAD LODA", 3, lambda: LODA(random_state=0).fit_score_partial, list, 20, n_timed_points=1000),
+        Baseline("online EM in numpy, K=2", 1, lambda: OnlineEM(draw_points(20, 2, 1)[:, 0]).update, to_floats, 20, 2000),
+        Baseline("`update(x)` of SRA, K=2", 1, lambda: make_sra_kind().make_model().update, to_floats, n_timed_points=20_000),
     ]

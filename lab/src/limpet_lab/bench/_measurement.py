@@ -20,7 +20,7 @@ class Figure:
     at_least: float | None = None
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Whether the goal was reached; True without a goal."""
         low, high = self.at_least, self.at_most
         return (high is None or self.value <= high) and (low is None or self.value >= low)
@@ -50,7 +50,7 @@ class Figure:
     @property
     def verdict(self) -> str:
         """A tick or a cross, "" without a goal."""
-        return "" if not self.goal_text else "✓" if self.reached else "✗"
+        return "" if not self.goal_text else "✓" if self.is_reached else "✗"
 
     def without_goal(self) -> Figure:
         """Return the figure without its goal.
@@ -62,7 +62,7 @@ class Figure:
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields, for JSON."""
-        return {**asdict(self), "reached": self.reached}
+        return {**asdict(self), "reached": self.is_reached}
 
 
 def _format_bound(bound: float) -> str:

@@ -57,13 +57,13 @@ class Setting:
         kind = self.kind if self.rate > 0 else "none"
         return {"outliers": f"{100 * self.rate:g} %", "kind": kind, "d": str(self.dim)}
 
-    def generator(self, *more: float) -> np.random.Generator:
+    def make_generator(self, *more: float) -> np.random.Generator:
         """Return a generator seeded by the setting and by everything else that distinguishes two runs."""
         numbers = (self.seed, self.dim, 1000 * self.rate, OUTLIER_KINDS.index(self.kind), *(1000 * x for x in more))
         return np.random.default_rng([round(x) for x in numbers])
 
     @property
-    def moves_up(self) -> bool:
+    def is_upward(self) -> bool:
         """Whether the level rises."""
         return self.seed % 4 < 2
 
@@ -103,7 +103,7 @@ def make_settings(
 
 def make_level_shift(setting: Setting, size: float, components: int = 1, alone: bool = False) -> Scenario:
     """All components move at once by `size` σ; or, alone, only the one of two that moves away from the other."""
-    rng = setting.generator(0, components, alone, size)
+    rng = setting.make_generator(0, components, alone, size)
     before = make_component_means(components, setting.dim)
     path = np.tile(before, (ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE, 1, 1))
     moved = select_moving_components(setting, components, alone)
@@ -115,7 +115,7 @@ def make_level_shift(setting: Setting, size: float, components: int = 1, alone: 
 
 def make_variance_jump(setting: Setting, factor: float) -> Scenario:
     """The variance of every coordinate is multiplied by `factor`; the level stays."""
-    rng = setting.generator(1, factor)
+    rng = setting.make_generator(1, factor)
     path = np.zeros((ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE, 1, setting.dim))
     scale = np.where(np.arange(len(path)) < ROWS_BEFORE_CHANGE, 1.0, np.sqrt(factor))
     labels = {"variance": f"×{factor:g}" if factor >= 1 else f"÷{1 / factor:g}", **setting.labels}
@@ -124,7 +124,7 @@ def make_variance_jump(setting: Setting, factor: float) -> Scenario:
 
 def make_ramp(setting: Setting, size: float = 10.0, length: int = 500) -> Scenario:
     """The level moves by `size` σ in `length` equal steps, then stays; read 300 rows after the last step."""
-    rng = setting.generator(2, size)
+    rng = setting.make_generator(2, size)
     progress = np.clip((np.arange(ROWS_BEFORE_CHANGE + length + ROWS_AFTER_CHANGE) - ROWS_BEFORE_CHANGE + 1.0) / length, 0.0, 1.0)
     path = progress[:, None, None] * size * draw_direction(setting, rng)
     labels = {"ramp": f"{size:g}σ", **setting.labels}
@@ -147,12 +147,12 @@ def select_moving_components(setting: Setting, components: int, alone: bool) -> 
     """The components that move: all, or alone the upper one up or the lower one down."""
     if not alone:
         return slice(None)
-    return slice(components - 1, None) if setting.moves_up else slice(0, 1)
+    return slice(components - 1, None) if setting.is_upward else slice(0, 1)
 
 
 def draw_direction(setting: Setting, rng: np.random.Generator) -> FloatArray:
     """1 or −1 in the coordinates that move, else 0: (d,)."""
-    sign = 1.0 if setting.moves_up else -1.0
+    sign = 1.0 if setting.is_upward else -1.0
     if setting.seed % 2 == 0:
         return np.full(setting.dim, sign)
     direction = np.zeros(setting.dim)

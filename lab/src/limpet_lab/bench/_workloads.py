@@ -40,20 +40,20 @@ class StreamKind:
     def __init__(self, components: int, dim: int, outliers: float = 0.0, **settings: Any) -> None:
         self.components, self.dim, self.outliers, self.settings = components, dim, outliers, settings
 
-    def model(self) -> Learner:
+    def make_model(self) -> Learner:
         """A learner that has seen nothing."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LimpetWarning)  # that ten first points are few
             make = SRA if {"gamma", "rho"} & set(self.settings) else Detector
             return make(self.components, **self.settings)
 
-    def points(self, n: int) -> FloatArray:
+    def draw_points(self, n: int) -> FloatArray:
         """(n, d)."""
         return draw_points(n, self.components, self.dim, self.outliers)
 
-    def learner(self) -> Learner:
+    def make_learner(self) -> Learner:
         """A learner that has started, both of its ways compiled."""
-        learner, rows = self.model(), self.points(N_WARMUP_POINTS + 1)
+        learner, rows = self.make_model(), self.draw_points(N_WARMUP_POINTS + 1)
         learner.process(rows[:-1])
         learner.update(rows[-1])
         return learner
@@ -61,33 +61,33 @@ class StreamKind:
     @cached_property
     def snapshot(self) -> StreamSnapshot:
         """Streams that have started, each from different points."""
-        rng, rows = np.random.default_rng(0), self.points(50 * N_WARMUP_POINTS)
-        fleet = Fleet(self.model())
+        rng, rows = np.random.default_rng(0), self.draw_points(50 * N_WARMUP_POINTS)
+        fleet = Fleet(self.make_model())
         for _ in range(N_WARMUP_POINTS):
             fleet.update(np.arange(N_LEARNING_STREAMS), rows[rng.integers(len(rows), size=N_LEARNING_STREAMS)])
         return fleet._membership.all_streams()
 
     @property
-    def bytes(self) -> int:
+    def state_bytes(self) -> int:
         """Bytes of a started stream in the matrix of states."""
         return int(self.snapshot.states[0].nbytes)
 
-    def fleet(self, keys: Sequence[Any]) -> Fleet:
+    def make_fleet(self, keys: Sequence[Any]) -> Fleet:
         """Return a fleet with these keys, its states copied from `snapshot`."""
         snapshot = self.snapshot
         states = np.empty((len(keys), snapshot.states.shape[1]))
         for first in range(0, len(keys), N_LEARNING_STREAMS):
             part = states[first : first + N_LEARNING_STREAMS]
             part[:] = snapshot.states[: len(part)]
-        fleet = Fleet(self.model())
+        fleet = Fleet(self.make_model())
         fleet._executor.set_width(self.dim, None)
         fleet._membership.restore(StreamSnapshot(list(keys), states, snapshot.start_buffers, snapshot.last_seen))
         return fleet
 
-    def ticks(self, n_streams: int) -> tuple[Job, int]:
+    def make_tick_job(self, n_streams: int) -> tuple[Job, int]:
         """Return a job and its number of points: `Fleet.update` with the same keys at each call, a point per stream."""
         keys = np.arange(n_streams)
-        fleet, rows = self.fleet(keys.tolist()), self.points(n_streams + SPARE_ROWS)
+        fleet, rows = self.make_fleet(keys.tolist()), self.draw_points(n_streams + SPARE_ROWS)
         return make_cycling_job(partial(fleet.update, keys), rows, n_streams)
 
 

@@ -43,8 +43,8 @@ def compute_state_bytes(memory: str, K: int, d: int = 1) -> int:
 class DelaySummary(NamedTuple):
     """Median delay over the streams without an alarm before the change, and the share of them that was noticed."""
 
-    delay: float
-    share: float
+    median_delay: float
+    detected_share: float
 
 
 def measure_delay(kind: ChangeKind, share: float, runs: int, **settings: Any) -> DelaySummary:
@@ -66,9 +66,9 @@ def measure_delays(quick: bool) -> Iterator[Figure]:
             delays = {memory: measure_delay(kind, share, runs, memory=memory) for memory in MEMORIES}
             label = f"{kind.name}, {share:.0%} outliers"
             for memory, each in delays.items():
-                yield Figure(f"{label}: {memory}", each.delay, "points")
-                yield Figure(f"{label}: {memory}, noticed", 100.0 * each.share, "%")
-            yield Figure(f"{label}: compact over full", delays["compact"].delay / delays["full"].delay, "×")
+                yield Figure(f"{label}: {memory}", each.median_delay, "points")
+                yield Figure(f"{label}: {memory}, noticed", 100.0 * each.detected_share, "%")
+            yield Figure(f"{label}: compact over full", delays["compact"].median_delay / delays["full"].median_delay, "×")
 
 
 def measure_false_alarm_rates(quick: bool) -> Iterator[Figure]:

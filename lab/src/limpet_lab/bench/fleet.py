@@ -44,10 +44,10 @@ def measure(quick: bool) -> list[Figure]:
 def measure_ticks(n: int, rounds: int) -> list[Figure]:
     """Updates per second of `update(keys, X)`, against the kernel alone: lanes and scalar, one core and all."""
     kind, keys = make_sra_kind(outliers=OUTLIER_SHARE), np.arange(n)
-    size = kind.bytes  # learns, so that what it takes is not counted below
-    rows = kind.points(n + SPARE_ROWS)
+    size = kind.state_bytes  # learns, so that what it takes is not counted below
+    rows = kind.draw_points(n + SPARE_ROWS)
     before = get_resident_bytes()
-    fleet = kind.fleet(keys.tolist())
+    fleet = kind.make_fleet(keys.tolist())
     job, points = make_cycling_job(partial(fleet.update, keys), rows, n)
     growth = max(get_resident_bytes() - before, 0)
     times = measure_best_times({"fleet": job} | make_kernel_jobs(fleet, rows), rounds)
@@ -97,11 +97,11 @@ def make_kernel_jobs(fleet: Fleet, rows: Any) -> dict[str, Job]:
 
 def measure_detector_ticks(title: str, kind: StreamKind, n: int, rounds: int) -> list[Figure]:
     """Measure bytes per stream, and updates per second with as many streams as fit."""
-    n = min(n, int(MAX_FLEET_BYTES / kind.bytes) // 10_000 * 10_000 or n)
-    job, points = kind.ticks(n)
+    n = min(n, int(MAX_FLEET_BYTES / kind.state_bytes) // 10_000 * 10_000 or n)
+    job, points = kind.make_tick_job(n)
     seconds = measure_best_times({title: job}, rounds)[title]
     return [
-        Figure(f"{title}: state after the start", kind.bytes, "bytes per stream", GOALS_BYTES[title]),
+        Figure(f"{title}: state after the start", kind.state_bytes, "bytes per stream", GOALS_BYTES[title]),
         Figure(f"{title}: {format_power_of_ten(n)} streams × 1 point", points / seconds / 1e6, "million/s", at_least=3.0),
     ]
 
@@ -115,8 +115,8 @@ def get_resident_bytes() -> int:
 def measure_starts(n: int) -> list[Figure]:
     """The time that a new stream takes for its first points, from which it starts."""
     kind = make_sra_kind(outliers=OUTLIER_SHARE)
-    keys, rows = np.repeat(np.arange(n), kind.model().n_init), kind.points(n * kind.model().n_init)
-    seconds = measure_best_times({"starts": lambda: Fleet(kind.model()).update(keys, rows)}, 2)["starts"]
+    keys, rows = np.repeat(np.arange(n), kind.make_model().n_init), kind.draw_points(n * kind.make_model().n_init)
+    seconds = measure_best_times({"starts": lambda: Fleet(kind.make_model()).update(keys, rows)}, 2)["starts"]
     return [Figure(f"a new stream: its start, {format_power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs per stream")]
 
 
@@ -127,9 +127,9 @@ def measure_frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
     """Rows per second of `process(frame)`, by library and kind of key; all streams have started."""
     rng, kind = np.random.default_rng(0), make_sra_kind(outliers=OUTLIER_SHARE)
     codes = rng.permutation(np.resize(np.arange(n_keys), n_rows))
-    values = kind.points(n_rows)[:, 0]
+    values = kind.draw_points(n_rows)[:, 0]
     whole, names = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
-    fleets = {"integers": kind.fleet(whole), "strings": kind.fleet(names)}
+    fleets = {"integers": kind.make_fleet(whole), "strings": kind.make_fleet(names)}
     goals = {"polars, integers": 8.0, "polars, strings": 8.0}
     title = f"process, {format_power_of_ten(n_rows)} rows, {format_power_of_ten(n_keys)} keys, shuffled"
     figures = []
@@ -196,7 +196,7 @@ KEY_MAKERS: dict[str, Callable[[Any, list[str], Any], dict[str, Any]]] = {
 
 def measure_files(n: int, rounds: int) -> list[Figure]:
     """Seconds to save a fleet and to load it."""
-    fleet = make_sra_kind().fleet(range(n))
+    fleet = make_sra_kind().make_fleet(range(n))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fleet.limpet"
         jobs: dict[str, Job] = {"saved": partial(fleet.save, path), "loaded": partial(limpet.load, path)}

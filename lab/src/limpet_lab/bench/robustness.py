@@ -154,8 +154,8 @@ def make_share_figures(title: str, runs: Sequence[RecoveryRun], limit: float) ->
 class BurstMovements(NamedTuple):
     """What bursts of one length did: (runs,) the movement in σ right after and 60 rows later."""
 
-    at_once: FloatArray
-    later: FloatArray
+    immediate: FloatArray
+    delayed: FloatArray
 
 
 def measure_bursts(quick: bool, make: LearnerFactory) -> list[Figure]:
@@ -172,8 +172,8 @@ def measure_bursts(quick: bool, make: LearnerFactory) -> list[Figure]:
             )
         )
         moved = {
-            "right after": np.concatenate([each.at_once for each in results.values()]),
-            f"{ROWS_AFTER_BURST} rows after": np.concatenate([each.later for each in results.values()]),
+            "right after": np.concatenate([each.immediate for each in results.values()]),
+            f"{ROWS_AFTER_BURST} rows after": np.concatenate([each.delayed for each in results.values()]),
         }
         for when, distance in moved.items():
             many = 100 * float(np.mean(~(distance < MAX_MOVEMENT_SD)))

@@ -53,7 +53,7 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
         console.print(QUICK_NOTE, **PLAIN_STYLE)
     if path is not None:
         path.write_text(json.dumps({"machine": describe_machine(), "quick": quick, **to_json(figures)}, indent=1) + "\n")
-    return all(figure.reached for group in figures.values() for figure in group)
+    return all(figure.is_reached for group in figures.values() for figure in group)
 
 
 def to_json(figures: dict[str, list[Figure]]) -> dict[str, list[dict[str, object]]]:

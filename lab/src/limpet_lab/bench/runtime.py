@@ -10,7 +10,7 @@ import numpy as np
 
 from limpet._parallel import n_threads
 from limpet.exceptions import LimpetWarning
-from limpet_lab.baselines.timing import Baseline, all_baselines, loop, numpy_ticks
+from limpet_lab.baselines.timing import Baseline, make_baselines, call_each, make_numpy_job
 from limpet_lab.bench._measurement import Figure, format_power_of_ten
 from limpet_lab.bench._scenarios import FloatArray
 from limpet_lab.bench._timing import Job, measure_times_per_point
@@ -38,46 +38,46 @@ def measure_growth(quick: bool) -> list[Figure]:
 
 def make_stream_jobs(largest: int) -> Jobs:
     """A point for each of 1 … 10^largest streams."""
-    adwin = all_baselines()[0]
+    adwin = make_baselines()[0]
     assert "ADWIN" in adwin.name
     jobs: Jobs = {}
     for n in (10**power for power in range(largest + 1)):
-        jobs[f"streams: fleet, K=2: {n}"] = make_sra_kind().ticks(n)
-        jobs[f"streams: EM in numpy: {n}"] = numpy_ticks(n)
+        jobs[f"streams: fleet, K=2: {n}"] = make_sra_kind().make_tick_job(n)
+        jobs[f"streams: EM in numpy: {n}"] = make_numpy_job(n)
         if n <= 100_000:
-            jobs[f"streams: fleet, Detector: {n}"] = make_detector_kind().ticks(n)
+            jobs[f"streams: fleet, Detector: {n}"] = make_detector_kind().make_tick_job(n)
         if n <= 10_000:
-            jobs[f"streams: dict of ADWIN: {n}"] = adwin.dict_of(n)
+            jobs[f"streams: dict of ADWIN: {n}"] = adwin.make_dict_job_of(n)
     return jobs
 
 
 def make_point_jobs(largest: int) -> Jobs:
     """Calls with 1 … 10^largest points, for one stream and for streams by chance, which have to be looked up."""
     kind, n_keys = make_sra_kind(), 10 ** min(largest, 5)
-    fleet = kind.fleet(range(n_keys))
+    fleet = kind.make_fleet(range(n_keys))
     keys = np.random.default_rng(0).integers(n_keys, size=10**largest + SPARE_ROWS)
-    rows = np.column_stack([kind.points(len(keys))[:, 0], keys])
+    rows = np.column_stack([kind.draw_points(len(keys))[:, 0], keys])
 
     def learn(state: FloatArray) -> None:
         fleet.update(state[:, 1].astype(np.int64), state[:, 0])
 
-    stable = make_detector_kind().points(len(keys))
+    stable = make_detector_kind().draw_points(len(keys))
     jobs: Jobs = {}
     for n in (10**power for power in range(largest + 1)):
         jobs[f"points per call: fleet, K=2: {n}"] = make_cycling_job(learn, rows, n)
-        jobs[f"points per call: one stream, K=2: {n}"] = make_cycling_job(kind.learner().process, rows[:, :1], n)
-        jobs[f"points per call: one stream, Detector: {n}"] = make_cycling_job(make_detector_kind().learner().process, stable, n)
+        jobs[f"points per call: one stream, K=2: {n}"] = make_cycling_job(kind.make_learner().process, rows[:, :1], n)
+        jobs[f"points per call: one stream, Detector: {n}"] = make_cycling_job(make_detector_kind().make_learner().process, stable, n)
     return jobs
 
 
 def make_kind_jobs(kind: StreamKind, n_streams: int) -> Jobs:
     """`update(x)`, `process` and a fleet."""
-    rows = kind.points(20_000)
+    rows = kind.draw_points(20_000)
     points = rows[:2000, 0].tolist() if kind.dim == 1 else list(rows[:2000])
     return {
-        "fleet": kind.ticks(n_streams),
-        "process": make_cycling_job(kind.learner().process, rows, len(rows)),
-        "update(x)": (partial(loop, kind.learner().update, points), len(points)),
+        "fleet": kind.make_tick_job(n_streams),
+        "process": make_cycling_job(kind.make_learner().process, rows, len(rows)),
+        "update(x)": (partial(call_each, kind.make_learner().update, points), len(points)),
     }
 
 
@@ -93,10 +93,10 @@ def measure(quick: bool) -> list[Figure]:
     """The table, then how cost grows."""
     short, rounds = (20, 3) if quick else (1, 5)
     kinds = {f"K={K}, d={d}": make_sra_kind(K, d) for K, d in (CASES[:2] if quick else CASES)} | make_detector_kinds()
-    baselines, sizes = all_baselines(), [n // short for n in FLEET_SIZES]
+    baselines, sizes = make_baselines(), [n // short for n in FLEET_SIZES]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)  # of a thousand learners one may lose a component
-        figures = [Figure(f"{name}: state", kind.bytes, "bytes per stream") for name, kind in kinds.items()]
+        figures = [Figure(f"{name}: state", kind.state_bytes, "bytes per stream") for name, kind in kinds.items()]
         figures += measure_one_stream(kinds, baselines, short, rounds)
         figures += measure_fleets(kinds, baselines, sizes, short, 3)
         return figures + measure_growth(quick)
@@ -106,12 +106,12 @@ def measure_one_stream(kinds: Mapping[str, StreamKind], baselines: Sequence[Base
     """Time `update(x)` and `process` of every kind, and the baselines. short: how many times fewer points."""
     jobs: dict[str, tuple[Job, int]] = {}
     for name, kind in kinds.items():
-        rows = kind.points(100_000 // short)
+        rows = kind.draw_points(100_000 // short)
         some = rows[: len(rows) // 10]
         points = some[:, 0].tolist() if kind.dim == 1 else list(some)
-        jobs[f"{name}: update(x)"] = partial(loop, kind.learner().update, points), len(points)
-        jobs[f"{name}: process"] = partial(kind.learner().process, rows), len(rows)
-    jobs |= {f"{baseline.name}: one stream": baseline.one_stream(short) for baseline in baselines}
+        jobs[f"{name}: update(x)"] = partial(call_each, kind.make_learner().update, points), len(points)
+        jobs[f"{name}: process"] = partial(kind.make_learner().process, rows), len(rows)
+    jobs |= {f"{baseline.name}: one stream": baseline.make_single_job(short) for baseline in baselines}
     return measure_times_per_point(jobs, rounds)
 
 
@@ -120,12 +120,12 @@ def measure_fleets(
 ) -> list[Figure]:
     """A point for each of many streams: fleets, dicts of baselines, and numpy over all streams."""
     jobs = {
-        f"{baseline.name}: a dict of {format_power_of_ten(baseline.size(short))}": baseline.many(short)
+        f"{baseline.name}: a dict of {format_power_of_ten(baseline.get_dict_size(short))}": baseline.make_dict_job(short)
         for baseline in baselines
     }
     figures = []
     for n in sizes:
-        ticks = {name: kind.ticks for name, kind in kinds.items() if n * kind.bytes <= MAX_FLEET_BYTES} | {NUMPY_LABEL: numpy_ticks}
+        ticks = {name: kind.make_tick_job for name, kind in kinds.items() if n * kind.state_bytes <= MAX_FLEET_BYTES} | {NUMPY_LABEL: make_numpy_job}
         for name, make in ticks.items():
             job = {f"{name}: fleet of {format_power_of_ten(n)}": make(n)}
             if n <= MAX_STREAMS_TIMED_TOGETHER:

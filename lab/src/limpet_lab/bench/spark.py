@@ -76,7 +76,7 @@ class FileQuery:
         writer = score(rows, checkpoint).writeStream.format("noop").option("checkpointLocation", checkpoint)
         return cls(folder, writer.trigger(processingTime=TRIGGER_INTERVAL).start())
 
-    def add_file(self, path: Path) -> float:
+    def process_file(self, path: Path) -> float:
         """A micro-batch of one file; the seconds that it takes, from the look for files to the commit."""
         before = len(self._progress)
         os.link(path, self.folder / "in" / path.name)
@@ -90,18 +90,18 @@ class FileQuery:
         """Return what Spark reports of the batches so far."""
         return [progress for progress in self.query.recentProgress if progress["numInputRows"]]
 
-    def written(self) -> int:
+    def count_written_bytes(self) -> int:
         """Bytes of states that the last batch has added to the checkpoint."""
         deltas = list((self.folder / "checkpoint" / "state").glob("0/*/*.delta"))
         last = max(int(path.stem) for path in deltas)
         return sum(path.stat().st_size for path in deltas if int(path.stem) == last)
 
-    def held(self) -> int:
+    def count_state_bytes(self) -> int:
         """Bytes of one version of the states in Java's memory."""
         (operator,) = self._progress[-1]["stateOperators"]
         return int(operator["customMetrics"]["stateOnCurrentVersionSizeBytes"])
 
-    def shuffled(self) -> int:
+    def count_shuffled_bytes(self) -> int:
         """Bytes that the last batch has sent from the tasks that read to those that learn."""
         return _count_shuffled_bytes(self.query._jsq.streamingQuery().lastExecution().executedPlan())
 
@@ -155,7 +155,7 @@ class KeyProcessor:
     first: the bytes of a learner that has started.
     """
 
-    first: bytes
+    learner_bytes: bytes
 
     def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
         """Return the rows of one key with their results."""
@@ -163,7 +163,7 @@ class KeyProcessor:
 
         from limpet.learners import from_bytes
 
-        learner: Any = from_bytes(bytes(state.get[0]) if state.exists else self.first)
+        learner: Any = from_bytes(bytes(state.get[0]) if state.exists else self.learner_bytes)
         warnings.simplefilter("ignore", FutureWarning)  # of Spark's own joining of frames
         frame = pandas.concat(list(frames)).sort_values("ts", kind="stable")
         trace = learner.process(frame["value"].to_numpy())
@@ -194,10 +194,10 @@ class Sizes:
     rows: int
     keys: Sequence[int]
     buckets: Sequence[int]
-    usual: tuple[int, int]
+    reported_case: tuple[int, int]
     models: Sequence[str]
-    alone: int
-    timed: int
+    single_keys: int
+    timed_batches: int
     measure_memory: str
 
 
@@ -215,11 +215,11 @@ def measure(quick: bool) -> list[Figure]:
         figures = []
         for keys in sizes.keys:
             for buckets in sizes.buckets:
-                figures += bench.beside_pass_through(PLAIN_MODEL, keys, buckets)
+                figures += bench.compare_with_pass_through(PLAIN_MODEL, keys, buckets)
         figures += measure_memory(f"{format_power_of_ten(max(sizes.keys))} keys")
         for model in sizes.models:
-            figures += bench.beside_pass_through(model, *sizes.usual)
-        return [*figures, *bench.one_by_one(), *bench.in_one_batch()]
+            figures += bench.compare_with_pass_through(model, *sizes.reported_case)
+        return [*figures, *bench.measure_single_keys(), *bench.measure_batch()]
 
 
 def format_case(model: str, keys: int, buckets: int = DEFAULT_BUCKETS) -> str:
@@ -234,25 +234,25 @@ class SparkBenchmark:
         self.spark, self.folder, self.sizes = spark, folder, sizes
         self._files: dict[tuple[int, int], list[Path]] = {}
 
-    def files(self, keys: int, rows: int) -> list[Path]:
+    def get_files(self, keys: int, rows: int) -> list[Path]:
         """Those of a number of keys, written once: first whole ones, of so many rows, then short ones."""
         if (keys, rows) not in self._files:
-            timed = self.sizes.timed
+            timed = self.sizes.timed_batches
             sizes = [rows] * (N_WARMUP_BATCHES + timed) + [rows // 10] * timed
             self._files[keys, rows] = write_files(self.folder / f"{keys}-{rows}", sizes, keys)
         return self._files[keys, rows]
 
-    def whole_files(self, keys: int, rows: int) -> list[Path]:
+    def get_full_files(self, keys: int, rows: int) -> list[Path]:
         """Those with all rows."""
-        return self.files(keys, rows)[: N_WARMUP_BATCHES + self.sizes.timed]
+        return self.get_files(keys, rows)[: N_WARMUP_BATCHES + self.sizes.timed_batches]
 
     def warm_up(self) -> None:
         """Java compiles what runs often, Python's processes start."""
-        self.times(PLAIN_MODEL, self.sizes.keys[0], self.sizes.buckets[0])
+        self.measure_times(PLAIN_MODEL, self.sizes.keys[0], self.sizes.buckets[0])
 
-    def beside_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
+    def compare_with_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
         """Rows per second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
-        times, rows, name = self.times(model, keys, buckets), self.sizes.rows, format_case(model, keys, buckets)
+        times, rows, name = self.measure_times(model, keys, buckets), self.sizes.rows, format_case(model, keys, buckets)
         figures = [
             Figure(f"{name}: {SPEED_LABEL}", rows / times["learns"], "per second"),
             Figure(
@@ -260,7 +260,7 @@ class SparkBenchmark:
             ),
             Figure(f"{name}: {WRITTEN_BYTES_LABEL}", times["written"] / keys, "bytes per key"),
         ]
-        if (keys, buckets) == self.sizes.usual:
+        if (keys, buckets) == self.sizes.reported_case:
             figures += [
                 Figure(f"{name}: {FULL_BATCH_LABEL}", times["learns"], "s"),
                 Figure(f"{name}: {TENTH_BATCH_LABEL}", times["short"], "s"),
@@ -269,52 +269,52 @@ class SparkBenchmark:
             ]
         return figures
 
-    def times(self, model: str, keys: int, buckets: int) -> dict[str, float]:
+    def measure_times(self, model: str, keys: int, buckets: int) -> dict[str, float]:
         """Seconds of the best micro-batch of each; and in bytes what the learner writes, holds and shuffles.
 
         passed on: what the pass-through holds, which is as much.
         """
-        fleet, folder = STREAM_KINDS[model].fleet(range(keys)), self.folder / "flows"
+        fleet, folder = STREAM_KINDS[model].make_fleet(range(keys)), self.folder / "flows"
         flows = {
             name: FileQuery.start(self.spark, folder / name, partial(_score_stream, fleet, buckets, learn))
             for name, learn in TASKS.items()
         }
         best = dict.fromkeys((*flows, "short"), float("inf"))
         try:
-            for nth, path in enumerate(self.whole_files(keys, self.sizes.rows)):
+            for nth, path in enumerate(self.get_full_files(keys, self.sizes.rows)):
                 for name, flow in flows.items():
-                    seconds = flow.add_file(path)
+                    seconds = flow.process_file(path)
                     best[name] = min(best[name], seconds) if nth >= N_WARMUP_BATCHES else best[name]
             learns = flows["learns"]
-            sizes = {"written": learns.written(), "held": learns.held(), "shuffled": learns.shuffled()}
-            sizes["passed on"] = flows["passes"].held()
-            if (keys, buckets) == self.sizes.usual:
-                short = self.files(keys, self.sizes.rows)[N_WARMUP_BATCHES + self.sizes.timed :]
-                best["short"] = min(map(learns.add_file, short))
+            sizes = {"written": learns.count_written_bytes(), "held": learns.count_state_bytes(), "shuffled": learns.count_shuffled_bytes()}
+            sizes["passed on"] = flows["passes"].count_state_bytes()
+            if (keys, buckets) == self.sizes.reported_case:
+                short = self.get_files(keys, self.sizes.rows)[N_WARMUP_BATCHES + self.sizes.timed_batches :]
+                best["short"] = min(map(learns.process_file, short))
             return best | sizes
         finally:
             for flow in flows.values():
                 flow.stop()
             shutil.rmtree(folder)
 
-    def one_by_one(self) -> list[Figure]:
+    def measure_single_keys(self) -> list[Figure]:
         """A group and a state for each key, ten rows of each in a batch."""
-        keys = self.sizes.alone
+        keys = self.sizes.single_keys
         first = STREAM_KINDS[PLAIN_MODEL].learner().to_bytes()
         flow = FileQuery.start(self.spark, self.folder / "one by one", partial(_score_by_key, first))
         try:
-            best = min([flow.add_file(path) for path in self.whole_files(keys, 10 * keys)][N_WARMUP_BATCHES:])
+            best = min([flow.process_file(path) for path in self.get_full_files(keys, 10 * keys)][N_WARMUP_BATCHES:])
         finally:
             flow.stop()
         return [Figure(f"{PLAIN_MODEL}, {format_power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "per second")]
 
-    def in_one_batch(self) -> list[Figure]:
+    def measure_batch(self) -> list[Figure]:
         """The batch plan, on all files at once; there the streams start as well."""
-        keys, rows = self.sizes.usual[0], self.sizes.rows
-        files = [str(path) for path in self.whole_files(keys, rows)]
-        frame = engine.score(self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, STREAM_KINDS[PLAIN_MODEL].model())
+        keys, rows = self.sizes.reported_case[0], self.sizes.rows
+        files = [str(path) for path in self.get_full_files(keys, rows)]
+        frame = engine.score(self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, STREAM_KINDS[PLAIN_MODEL].make_model())
         job = frame.write.format("noop").mode("overwrite").save
-        seconds = measure_best_times({"batch": job}, self.sizes.timed)["batch"]
+        seconds = measure_best_times({"batch": job}, self.sizes.timed_batches)["batch"]
         name = f"{PLAIN_MODEL}, {format_power_of_ten(keys)} keys, a batch of {len(files) * rows:,} rows"
         return [Figure(f"{name}: rows", len(files) * rows / seconds, "per second")]
 

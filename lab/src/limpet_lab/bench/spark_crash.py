@@ -100,7 +100,7 @@ class JobOutput:
         fleet = engine.export_fleet(spark, job.checkpoint)
         return cls(table["id"].to_numpy(), table, {key: np.array(fleet[key].state).tobytes() for key in fleet})
 
-    def n_alarms(self) -> int:
+    def count_alarms(self) -> int:
         """Return the number of alarms."""
         return len(self.results["alarms"].combine_chunks().flatten())
 
@@ -111,7 +111,7 @@ def make_figures(name: str, job: Job, kills: int, leftover: JobOutput, whole: Jo
     return [
         Figure(f"{what}: kills", len(job.kills), "", at_least=kills),
         *(Figure(f"{what}: of these {moment}", job.kills.count(moment)) for moment in (STARTING, WITHIN, BETWEEN)),
-        Figure(f"{what}: alarms", leftover.n_alarms(), "", at_least=1),
+        Figure(f"{what}: alarms", leftover.count_alarms(), "", at_least=1),
         Figure(f"{what}: rows lost", len(np.setdiff1d(whole.ids, leftover.ids)), "", at_most=0),
         Figure(f"{what}: rows doubled", len(leftover.ids) - len(np.unique(leftover.ids)), "", at_most=0),
         Figure(f"{what}: equal results", float(are_tables_equal(leftover.results, whole.results)), "", 1.0, 1.0),

@@ -86,7 +86,7 @@ def make_setting_figures(family: str, tuned: dict[str, Setting]) -> Iterator[Fig
     """What was chosen."""
     for name, (step, other) in tuned.items():
         yield Figure(f"{family}, {name}, tuned: step", step)
-        yield Figure(f"{family}, {name}, tuned: {get_methods(family)[name].other}", other)
+        yield Figure(f"{family}, {name}, tuned: {get_methods(family)[name].other_name}", other)
 
 
 def measure_kind(

@@ -37,8 +37,8 @@ class PairKind:
     jump: float = 0.0
     gradual: bool = False
     at_random: bool = False
-    burst: int = 0
-    by: float = 0.0
+    burst_rows: int = 0
+    burst_size: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def make_linear_pairs(kind: PairKind, seed: int, n: int = 20_000) -> Pairs:
     corrupted = whether.random(n) < kind.share
     far = how_far.random(n)
     error = np.where(which.random(n) < 0.5, 10.0 + 20.0 * far, 200.0 * far - 100.0)
-    burst = slice(n // 2, n // 2 + kind.burst)
-    corrupted[burst], error[burst] = True, kind.by
+    burst = slice(n // 2, n // 2 + kind.burst_rows)
+    corrupted[burst], error[burst] = True, kind.burst_size
     return Pairs(
         FEATURE_OFFSETS + FEATURE_UNITS * Z, np.where(corrupted, truth + error, clean), truth, clean, corrupted, n // 2, _count_ramp_rows(kind, n)
     )

@@ -49,15 +49,15 @@ class Method:
     name: str
     make: Callable[[float, float], Follower]
     steps: Sequence[float]
-    other: str
-    others: Sequence[float]
-    plain: Follower | None = None
+    other_name: str
+    other_values: Sequence[float]
+    default: Follower | None = None
     tuned_as: str = ""
 
     @property
     def grid(self) -> list[tuple[float, float]]:
         """Every setting."""
-        return [(step, other) for step in self.steps for other in self.others]
+        return [(step, other) for step in self.steps for other in self.other_values]
 
 
 # How a stream is followed

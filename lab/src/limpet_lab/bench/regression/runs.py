@@ -79,8 +79,8 @@ def make_follower(run: Run) -> Follower:
     method = get_methods(run.family)[run.method]
     if run.setting is not None:
         return method.make(*run.setting)
-    assert method.plain is not None
-    return method.plain
+    assert method.default is not None
+    return method.default
 
 
 def compute_errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArray:
@@ -139,7 +139,7 @@ def list_entries(tuned: dict[str, Setting], family: str) -> Entries:
     entries: Entries = {}
     for name, method in get_methods(family).items():
         entries[name] = name, tuned[method.tuned_as or name]
-        if method.plain is not None:
+        if method.default is not None:
             entries[f"{name}, defaults"] = name, None
     return entries
 
@@ -174,7 +174,7 @@ JUMP_METHODS = (
 BURST_KINDS = (
     PairKind("no burst", drift=0.0),
     *(
-        PairKind(f"{rows} rows, {size:g}σ too high", drift=0.0, burst=rows, by=size)
+        PairKind(f"{rows} rows, {size:g}σ too high", drift=0.0, burst_rows=rows, burst_size=size)
         for size in (20.0, 100.0)
         for rows in (10, 20, 40)
     ),
