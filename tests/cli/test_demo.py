@@ -213,7 +213,7 @@ def test_report_is_opened_on_request(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", [15, 128])
-def test_bad_runs_are_reported_unchanged(tmp_path, seed, recwarn):
+def test_runs_with_wrong_estimates_are_reported_unchanged(tmp_path, seed, recwarn):
     """SRA splits the points wrongly for some time, and sEM (128) loses a component."""
     console = make_console()
     run_demo(tmp_path / "report.html", seed, console)

@@ -354,9 +354,7 @@ def lab(request, wheel, tmp_path):
 def test_lab_bench(lab, tmp_path):
     completed = lab.run(["limpet", "bench", "--quick", "speed"], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
     assert (completed.returncode, "ADWIN" in completed.stdout) == (0, True), completed.stderr[-3000:]
-    script = (
-        "from limpet_lab.baselines.timing import make_baselines; print(*(baseline.name for baseline in make_baselines()))"
-    )
+    script = "from limpet_lab.baselines import timing; print(*(baseline.name for baseline in timing.make_baselines()))"
     assert "LODA" in lab.run(["python", "-c", script], tmp_path).stdout
     for name, message in (("jetstream", "tests/harness"), ("adapters", "pip install 'limpet[river,sklearn,sktime]'")):
         completed = lab.run(["limpet", "bench", name], tmp_path)
