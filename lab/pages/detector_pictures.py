@@ -15,8 +15,8 @@ from limpet_lab.plots.monitored import draw_monitored_stream
 from limpet_lab.plots.small_multiples import draw_panels
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-NAMES = {"ours": "Detector", "Page–Hinkley": "PH"}  # as other pictures have them
-SHIFTS = {".5 sd": 0.5, "1 sd": 1.0, "2 sd": 2.0, "3 sd": 3.0, "5 sd": 5.0}
+STYLE_NAMES = {"ours": "Detector", "Page–Hinkley": "PH"}  # as other pictures have them
+SHIFT_SIZES_SD = {".5 sd": 0.5, "1 sd": 1.0, "2 sd": 2.0, "3 sd": 3.0, "5 sd": 5.0}
 
 
 def process_with_deviations(y: np.ndarray, **settings: object) -> tuple[Trace, np.ndarray]:
@@ -33,8 +33,8 @@ def draw_shift() -> bytes:
     """Draw outliers, a spread that doubles and a level that jumps by ten standard deviations, next to plain SRA."""
     rng, rows = np.random.default_rng(21), np.arange(2400)
     y = np.where(rows < 1600, 20.0, 30.0) + np.where(rows < 800, 0.5, 1.0) * rng.standard_normal(len(rows))
-    out = rng.random(len(rows)) < 0.02
-    y[out] = rng.uniform(8.0, 42.0, out.sum())
+    is_outlier = rng.random(len(rows)) < 0.02
+    y[is_outlier] = rng.uniform(8.0, 42.0, is_outlier.sum())
     trace, deviations = process_with_deviations(y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)  # that it is locked out
@@ -76,12 +76,14 @@ def draw_delays(delays: Mapping[str, Mapping[str, Mapping[str, float]]]) -> byte
     """Draw median delays by the size of the shift; delays: title → method → kind of change → delay."""
     panels = {
         title: {
-            NAMES.get(name, name): [row[kind] if row.get(kind, ROWS_AFTER_CHANGE) < ROWS_AFTER_CHANGE else np.nan for kind in SHIFTS]
+            STYLE_NAMES.get(name, name): [
+                row[kind] if row.get(kind, ROWS_AFTER_CHANGE) < ROWS_AFTER_CHANGE else np.nan for kind in SHIFT_SIZES_SD
+            ]
             for name, row in methods.items()
         }
         for title, methods in delays.items()
     }
-    return draw_panels(list(SHIFTS.values()), panels, x_label="shift of the level, standard deviations")
+    return draw_panels(list(SHIFT_SIZES_SD.values()), panels, x_label="shift of the level, standard deviations")
 
 
 def draw_all(clean: Mapping[str, Mapping[str, float]], with_outliers: Mapping[str, Mapping[str, float]]) -> None:

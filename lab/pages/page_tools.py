@@ -14,19 +14,19 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "results"
 NOT_MEASURED = "*Not measured yet.*\n"
 MAX_SUMMARY_BYTES = 20_000
-FORMS = (".0f", ".1f", ".2f", ".3f", ".2g", ".3g")  # in which pages print numbers
+NUMBER_FORMATS = (".0f", ".1f", ".2f", ".3f", ".2g", ".3g")  # in which pages print numbers
 
 Figures = dict[str, Figure]
 
 
-def put(text: str, name: str, generated: str) -> str:
+def insert_section(text: str, name: str, generated: str) -> str:
     """Replace the text between the marks `<!-- name -->` and `<!-- end of name -->` of a page."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     start = text.index(begin) + len(begin)
     return text[:start] + generated + text[text.index(end, start) :]
 
 
-def table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+def format_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
     """Return a table in Markdown; the first columns hold words, the others numbers."""
     lines = ["| " + " | ".join(row) + " |" for row in rows if any(cell.strip(" –/") for cell in row[words:])]
     if not lines:
@@ -35,7 +35,7 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1)
     return "\n".join(["| " + " | ".join(heading) + " |", rule, *lines]) + "\n"
 
 
-def figure_table(figures: Iterable[Figure]) -> str:
+def format_figure_table(figures: Iterable[Figure]) -> str:
     """Return a table of figures as `limpet bench` prints them, with their goals."""
     lines = ["| | | goal |", "|---|---:|---|"]
     for figure in figures:
@@ -48,16 +48,20 @@ def figure_table(figures: Iterable[Figure]) -> str:
 # keys on its path.
 
 
-def rounded(number: float) -> float:
+def round_for_print(number: float) -> float:
     """Round to six significant digits, or to as many as leave every printed form of the number as it is.
 
-    >>> rounded(0.12345678), rounded(0.05499999999999999), rounded(5340.0)
+    >>> round_for_print(0.12345678), round_for_print(0.05499999999999999), round_for_print(5340.0)
     (0.123457, 0.05499999999999999, 5340)
     """
     if float(number).is_integer():
         return int(number)
     candidates = (float(f"{number:.{digits}g}") for digits in range(6, 18))
-    return next(short for short in candidates if all(f"{short:{form}}" == f"{number:{form}}" for form in FORMS))
+    return next(
+        candidate
+        for candidate in candidates
+        if all(f"{candidate:{form}}" == f"{number:{form}}" for form in NUMBER_FORMATS)
+    )
 
 
 def to_tree(values: Mapping[str, float]) -> dict[str, Any]:
@@ -68,8 +72,8 @@ def to_tree(values: Mapping[str, float]) -> dict[str, Any]:
     """
     by_first_part: dict[str, dict[str, float]] = {}
     for name, value in values.items():
-        first, *others = re.split(r"(?<=.)(?=, |: )", name)
-        by_first_part.setdefault(first, {})["".join(others)] = value
+        first, *later_parts = re.split(r"(?<=.)(?=, |: )", name)
+        by_first_part.setdefault(first, {})["".join(later_parts)] = value
     tree: dict[str, Any] = {}
     for first, ends in by_first_part.items():
         if ends.keys() == {""}:
@@ -97,39 +101,39 @@ def from_tree(tree: Mapping[str, Any], start: str = "") -> dict[str, float]:
 
 def write_summary(name: str, figures: Sequence[Figure], machine: Mapping[str, str]) -> None:
     """Write lab/results/NAME.json."""
-    consecutive = [(key, list(group)) for key, group in groupby(figures, key=_unit_and_goal)]
-    text = _summary(
-        machine, [(key, {figure.name: rounded(figure.value) for figure in group}) for key, group in consecutive]
+    consecutive = [(key, list(group)) for key, group in groupby(figures, key=_format_group)]
+    text = _format_summary(
+        machine, [(key, {figure.name: round_for_print(figure.value) for figure in group}) for key, group in consecutive]
     )
     if len(text.encode()) > MAX_SUMMARY_BYTES:
         merged: dict[str, dict[str, float]] = {}
         for figure in figures:
-            merged.setdefault(_unit_and_goal(figure), {})[figure.name] = rounded(figure.value)
-        text = _summary(machine, [(key, to_tree(values)) for key, values in merged.items()])
+            merged.setdefault(_format_group(figure), {})[figure.name] = round_for_print(figure.value)
+        text = _format_summary(machine, [(key, to_tree(values)) for key, values in merged.items()])
     (RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
 
 
-def _unit_and_goal(figure: Figure) -> str:
+def _format_group(figure: Figure) -> str:
     fields = {"unit": figure.unit, "at_most": figure.at_most, "at_least": figure.at_least}
-    return dump({key: value for key, value in fields.items() if value not in ("", None)})
+    return to_json({key: value for key, value in fields.items() if value not in ("", None)})
 
 
-def _summary(machine: Mapping[str, str], groups: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
+def _format_summary(machine: Mapping[str, str], groups: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
     """Return the text of a summary, an entry per line."""
     parts = []
     for key, values in groups:
-        lines = ",\n".join(f" {dump(name)}: {dump(value)}" for name, value in values.items())
+        lines = ",\n".join(f" {to_json(name)}: {to_json(value)}" for name, value in values.items())
         parts.append(f'{{"group": {key}, "values": {{\n{lines}\n}}}}')
     figures = ",\n".join(parts)
     return f'{{"machine": {json.dumps(machine)}, "figures": [\n{figures}\n]}}\n'
 
 
-def dump(value: object) -> str:
+def to_json(value: object) -> str:
     """Return JSON in one line without spaces between tokens."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def take(path: Path, names: Sequence[str], unquoted: str = "$^") -> None:
+def import_run(path: Path, names: Sequence[str], unquoted: str = "$^") -> None:
     """Summarize the run that `limpet bench NAMES --json PATH` wrote; benchmarks that it lacks keep their summaries.
 
     unquoted: an expression for names of figures that no page quotes.
@@ -146,7 +150,7 @@ def take(path: Path, names: Sequence[str], unquoted: str = "$^") -> None:
             write_summary(name, [Figure(*map(record.get, fields)) for record in records], run["machine"])
 
 
-def load(name: str) -> Figures:
+def load_figures(name: str) -> Figures:
     """Return the figures of a benchmark by name; empty if it has not been measured."""
     path = RESULTS / f"{name}.json"
     if not path.exists():
@@ -158,12 +162,12 @@ def load(name: str) -> Figures:
     return figures
 
 
-def machine_of(name: str) -> dict[str, str]:
+def load_machine(name: str) -> dict[str, str]:
     """Return what a benchmark ran on: versions, processor, cores."""
     machine: dict[str, str] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["machine"]
     return machine
 
 
-def number(figures: Figures, name: str, digits: int = 2) -> str:
+def format_number(figures: Figures, name: str, digits: int = 2) -> str:
     """Return the value of a figure, or a dash."""
     return f"{figures[name].value:.{digits}f}" if name in figures else "–"

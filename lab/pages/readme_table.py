@@ -6,7 +6,7 @@ FILE is what `limpet bench --json FILE` wrote; without it, the summaries present
 import sys
 from pathlib import Path
 
-from page_tools import ROOT, load, put, take
+from page_tools import ROOT, import_run, insert_section, load_figures
 
 from limpet_lab.bench import DEFAULT_BENCHMARKS
 
@@ -37,23 +37,23 @@ ROWS = [
 ]
 
 
-def table() -> str:
+def make_table() -> str:
     """Return the figures as a table in Markdown."""
     lines = ["| | |", "|---|---|"]
     for label, benchmark, name in ROWS:
-        figure = load(benchmark)[name]
-        shown = f"{figure.value:.3g} {figure.unit}".strip().replace("× ADWIN", "× river's `ADWIN.update`")
-        lines.append(f"| {label} | {shown} |")
+        figure = load_figures(benchmark)[name]
+        cell = f"{figure.value:.3g} {figure.unit}".strip().replace("× ADWIN", "× river's `ADWIN.update`")
+        lines.append(f"| {label} | {cell} |")
     return "\n".join(lines) + "\n"
 
 
-def readme_with_table(text: str) -> str:
+def fill_readme(text: str) -> str:
     """Insert the table into the text of the README."""
-    return put(text, "figures", table())
+    return insert_section(text, "figures", make_table())
 
 
 if __name__ == "__main__":
     for file in sys.argv[1:]:
-        take(Path(file), list(DEFAULT_BENCHMARKS))
+        import_run(Path(file), list(DEFAULT_BENCHMARKS))
     readme = ROOT / "README.md"
-    readme.write_text(readme_with_table(readme.read_text()))
+    readme.write_text(fill_readme(readme.read_text()))

@@ -15,13 +15,13 @@ from playwright.sync_api import Page, sync_playwright
 from limpet.plots._style import quantize_colors
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-SIZE = {"width": 1360, "height": 920}
-SHARPNESS = 1.5  # dots of the picture for one of the page
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-STREAM = "pump 2/vibration"
+VIEWPORT_SIZE = {"width": 1360, "height": 920}
+DEVICE_SCALE_FACTOR = 1.5  # dots of the picture for one of the page
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+STREAM_KEY = "pump 2/vibration"
 
 
-def small_png(picture: bytes) -> bytes:
+def shrink_png(picture: bytes) -> bytes:
     """Reduce a picture to few colours, a third of the size."""
     pixels, file = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")), io.BytesIO()
     quantize_colors(pixels).save(file, "png")
@@ -32,7 +32,7 @@ def draw_monitor(page: Page, url: str) -> bytes:
     """Take the list of the demo's streams, and one of them in full."""
     page.goto(url)
     page.get_by_role("listitem").first.wait_for()
-    page.goto(f"{url}/#stream={STREAM.replace(' ', '%20').replace('/', '%2F')}")
+    page.goto(f"{url}/#stream={STREAM_KEY.replace(' ', '%20').replace('/', '%2F')}")
     page.locator(".uplot").first.wait_for()
     page.get_by_role("button", name="All", exact=True).click()
     page.wait_for_timeout(3000)
@@ -59,10 +59,10 @@ def main() -> None:
             assert server.stderr is not None
             url = next(match[0] for line in server.stderr if (match := re.search(r"http://[\d.:]+", line)))
             with sync_playwright() as playwright:
-                chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
+                chromium = playwright.chromium.launch(executable_path=browser, args=CHROMIUM_FLAGS)
                 for name, draw in {"monitor": draw_monitor, "explorer": draw_explorer}.items():
-                    page = chromium.new_page(viewport=SIZE, device_scale_factor=SHARPNESS)
-                    (PICTURES / f"{name}.png").write_bytes(small_png(draw(page, url)))
+                    page = chromium.new_page(viewport=VIEWPORT_SIZE, device_scale_factor=DEVICE_SCALE_FACTOR)
+                    (PICTURES / f"{name}.png").write_bytes(shrink_png(draw(page, url)))
                     print(f"Written: docs/pictures/{name}.png")
         finally:
             server.terminate()

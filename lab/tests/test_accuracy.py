@@ -6,10 +6,10 @@ import pytest
 import limpet as lp
 from limpet.exceptions import LimpetWarning
 
-PAPER = {"n_components": 2, "gamma": 3.0, "beta": 0.1, "M": 5.0, "norm": "mean"}
+PAPER_SETTINGS = {"n_components": 2, "gamma": 3.0, "beta": 0.1, "M": 5.0, "norm": "mean"}
 
 
-def errors(make, seeds, dim=1, **settings):
+def compute_median_errors(make, seeds, dim=1, **settings):
     result = []
     for seed in seeds:
         stream = make(dim=dim, seed=seed)
@@ -24,7 +24,7 @@ def errors(make, seeds, dim=1, **settings):
     [(lp.datasets.make_abrupt, (0.001, 0.004, 0.003)), (lp.datasets.make_gradual, (0.001, 0.002, 0.001))],
 )
 def test_univariate_streams(make, limits):
-    S_eval, S_bc, S_ac, S_tot = errors(make, range(5), **PAPER)
+    S_eval, S_bc, S_ac, S_tot = compute_median_errors(make, range(5), **PAPER_SETTINGS)
     assert S_eval < 0.01
     assert S_bc <= limits[0]
     assert S_ac <= limits[1]
@@ -33,15 +33,15 @@ def test_univariate_streams(make, limits):
 
 @pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 def test_printed_three_dimensional_stream_and_its_lock_out():
-    settings = {**PAPER, "gamma": 7.0, "beta": 0.5}
-    _, S_bc, S_ac, _ = errors(lp.datasets.make_abrupt, range(5), dim=3, **settings)
+    settings = {**PAPER_SETTINGS, "gamma": 7.0, "beta": 0.5}
+    _, S_bc, S_ac, _ = compute_median_errors(lp.datasets.make_abrupt, range(5), dim=3, **settings)
     assert S_bc <= 0.035
     assert S_ac > 10.0  # the plain algorithm cannot follow: what NOTES of the paper call lock-out
 
 
 def test_the_lock_out_is_reported():
     stream = lp.datasets.make_abrupt(dim=3, seed=0)
-    learner = lp.SRA(**{**PAPER, "gamma": 7.0, "beta": 0.5})
+    learner = lp.SRA(**{**PAPER_SETTINGS, "gamma": 7.0, "beta": 0.5})
     with pytest.warns(LimpetWarning) as warnings_raised:
         trace = learner.process(stream.y)
     assert "has lost its points" in " ".join(str(warning.message) for warning in warnings_raised)
@@ -50,7 +50,7 @@ def test_the_lock_out_is_reported():
 
 
 def test_sra_is_far_ahead_of_the_same_without_a_threshold():
-    sra = errors(lp.datasets.make_abrupt, range(3), **PAPER)
+    sra = compute_median_errors(lp.datasets.make_abrupt, range(3), **PAPER_SETTINGS)
     sem = []
     for seed in range(3):
         stream = lp.datasets.make_abrupt(seed=seed)

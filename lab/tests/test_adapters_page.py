@@ -4,16 +4,16 @@ from importlib import import_module
 
 import pytest
 
-from helpers.scripts import script_of
+from helpers.scripts import import_script
 from limpet_lab.bench import adapters
 
 
 @pytest.mark.parametrize("library", ["river", "sklearn", "sktime"])
 def test_the_figures_of_the_adapters_are_those_of_the_benchmark(library):
     """After `limpet bench adapters --json FILE`: python lab/pages/adapters_page.py FILE."""
-    script = script_of("adapters_page")
+    script = import_script("adapters_page")
     text = script.PAGES[library].read_text(encoding="utf-8")
-    assert script.page_with_figures(library, text) == text
+    assert script.fill_page(library, text) == text
 
 
 def test_the_benchmark_of_adapters_measures_each():

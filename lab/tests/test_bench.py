@@ -1,16 +1,21 @@
 """Test `limpet bench`: the list of benchmarks, what they print and write."""
 
+import inspect
 import io
 import json
 import re
+import subprocess
+import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
 from rich.console import Console
 
-from helpers.commands import here, limpet
-from helpers.scripts import ROOT, script_of
-from limpet_lab.bench import BENCHMARKS, DEFAULT_BENCHMARKS, speed
+import limpet as lp
+from helpers.commands import run_in_process, run_limpet
+from helpers.scripts import ROOT, import_script
+from limpet_lab.bench import BENCHMARKS, DEFAULT_BENCHMARKS, detect, speed, startup
 from limpet_lab.bench._measurement import Figure, format_lines
 from limpet_lab.bench.runner import run_benchmarks
 
@@ -24,14 +29,16 @@ from limpet_lab.bench.runner import run_benchmarks
 )
 def test_mistakes_are_one_line(words, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, _, errors = here(words, capsys, monkeypatch)
+    code, _, errors = run_in_process(words, capsys, monkeypatch)
     assert code == 2
     assert message in errors
     assert "Traceback" not in errors
 
 
 def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path, capsys, monkeypatch):
-    code, output, errors = here(["bench", "speed", "--quick", "--json", tmp_path / "bench.json"], capsys, monkeypatch)
+    code, output, errors = run_in_process(
+        ["bench", "speed", "--quick", "--json", tmp_path / "bench.json"], capsys, monkeypatch
+    )
     assert code == 0, errors
     assert "Quick run" in output
     figures = json.loads((tmp_path / "bench.json").read_text())
@@ -45,7 +52,7 @@ def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path, capsys, monke
 
 @pytest.mark.long
 def test_all_usual_benchmarks_run_quickly(tmp_path):
-    result = limpet("bench", "--quick", "--json", str(tmp_path / "bench.json"))
+    result = run_limpet("bench", "--quick", "--json", str(tmp_path / "bench.json"))
     assert result.returncode == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
     figures = json.loads((tmp_path / "bench.json").read_text())
@@ -85,7 +92,7 @@ def test_integers_are_printed_in_full(value, shown):
 
 
 def test_help_lists_every_benchmark_with_a_line():
-    listed = [line.strip() for line in limpet("bench", "--help").stdout.splitlines()]
+    listed = [line.strip() for line in run_limpet("bench", "--help").stdout.splitlines()]
     for name, summary in BENCHMARKS.items():
         assert any(re.fullmatch(rf"{name} +{re.escape(summary)}", line) for line in listed), name
         assert find_spec(f"limpet_lab.bench.{name}")
@@ -96,10 +103,42 @@ def test_the_readme_of_benchmarks_lists_them_too():
     assert dict(re.findall(r"^    limpet bench (\w+) +# (.*)$", text, re.M)) == BENCHMARKS
 
 
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_has_a_title_and_measures(name):
+    pytest.importorskip("river")
+    module = import_module(f"limpet_lab.bench.{name}")
+    assert module.TITLE
+    assert next(iter(inspect.signature(module.measure).parameters)) == "quick"
+
+
+@pytest.mark.parametrize("name", ["auto_latency", "robustness"])
+def test_the_learner_that_is_measured_by_default_needs_no_settings(name):
+    measure = import_module(f"limpet_lab.bench.{name}").measure
+    make_learner = inspect.signature(measure).parameters["make_learner"].default
+    assert isinstance(make_learner(), lp.Detector)
+    assert make_learner(2).n_components == 2
+
+
+# Programs of benchmarks in strings, which no type checker reads
+
+
+def test_the_program_that_only_reads_a_file_reads_all_rows(tmp_path):
+    for kind in detect.HEADER_LINES:
+        detect.write_rows(tmp_path / "x.csv", kind, 300)
+        command = [sys.executable, "-c", detect.READ_SCRIPT, str(tmp_path / "x.csv")]
+        assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "300\n"
+
+
+def test_the_program_of_a_first_call_counts_compilations():
+    seconds, compilations, _ = startup.time_first_call(startup.SRA_CODE, {})
+    assert seconds > 0.0
+    assert compilations >= 0
+
+
 # What they print
 
 
-def run_speed(monkeypatch, quick, path=None):
+def run_speed_benchmark(monkeypatch, quick, path=None):
     """Run the benchmark of speed with given figures; return whether all goals were reached, and the output."""
     figures = [Figure("states: full", 2880, "bytes", 3000), Figure("states: compact", 640, "bytes", 512)]
     monkeypatch.setattr(speed, "measure", lambda quick: figures)
@@ -108,7 +147,7 @@ def run_speed(monkeypatch, quick, path=None):
 
 
 def test_a_quick_run_has_no_goals(monkeypatch, tmp_path):
-    reached, text = run_speed(monkeypatch, True, tmp_path / "b.json")
+    reached, text = run_speed_benchmark(monkeypatch, True, tmp_path / "b.json")
     assert reached
     assert "Quick run" in text
     assert not set("✓✗≤≥") & set(text)
@@ -117,7 +156,7 @@ def test_a_quick_run_has_no_goals(monkeypatch, tmp_path):
         figure["reached"] and figure["at_most"] is None
         for figure in json.loads((tmp_path / "b.json").read_text())["speed"]
     )
-    reached, text = run_speed(monkeypatch, False)
+    reached, text = run_speed_benchmark(monkeypatch, False)
     assert not reached
     assert "Quick run" not in text
     assert text.count("✓") == text.count("✗") == 1
@@ -126,7 +165,7 @@ def test_a_quick_run_has_no_goals(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", BENCHMARKS)
 @pytest.mark.parametrize("goals", [True, False])
 def test_no_line_is_broken_on_a_narrow_screen(name, goals):
-    figures = script_of("page_tools").load(name).values()
+    figures = import_script("page_tools").load_figures(name).values()
     printed = list(format_lines([figure if goals else figure.without_goal() for figure in figures], 80))
     assert max(map(len, printed)) <= 80
     text = "\n".join(printed)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from limpet_lab.paper import grids
-from limpet_lab.paper.context import synthetic_methods
-from limpet_lab.paper.published import paper_tables
-from limpet_lab.paper.table_auc_anomaly import anomaly_methods
-from limpet_lab.paper.table_auc_skab import skab_methods
-from limpet_lab.paper.table_auc_well_log import well_log_methods
+from limpet_lab.paper.context import make_synthetic_methods
+from limpet_lab.paper.published import load_paper_tables
+from limpet_lab.paper.table_auc_anomaly import make_anomaly_methods
+from limpet_lab.paper.table_auc_skab import make_skab_methods
+from limpet_lab.paper.table_auc_well_log import make_well_log_methods
 
 SHARED = Path(__file__).parents[3] / "shared"
 
@@ -20,11 +20,11 @@ def test_the_papers_numbers_are_those_handed_down():
     handed = SHARED / "paper" / "tables.json"
     if not handed.is_file():
         pytest.skip("the paper's tables are not next to the project (../shared/paper)")
-    assert paper_tables() == json.loads(handed.read_text())
+    assert load_paper_tables() == json.loads(handed.read_text())
 
 
 def test_appendix_b_has_the_papers_sixty_rows():
-    rows = [tuple(row[:3]) for row in paper_tables()["appendix_b_auc_of_sra"]["rows"]]
+    rows = [tuple(row[:3]) for row in load_paper_tables()["appendix_b_auc_of_sra"]["rows"]]
     assert [tuple(setting.values()) for setting in grids.SRA_APPENDIX_B] == rows
     assert len(rows) == 60
 
@@ -33,13 +33,23 @@ def test_the_printed_settings_are_those_in_the_papers_text():
     """On Well-log the paper names three settings with one ρ for each annotation; the one with γ = 2·10⁶ is taken."""
     learners, detectors = {"SRA", "Detector", "SDEM", "iEM", "sEM"}, {"ADWIN", "KSWIN", "PH", "PH-river"}
     expected = learners | detectors | {"constant", "random", "time"}
-    for methods in (synthetic_methods(1), synthetic_methods(3), skab_methods(), anomaly_methods("SMTP")):
+    for methods in (
+        make_synthetic_methods(1),
+        make_synthetic_methods(3),
+        make_skab_methods(),
+        make_anomaly_methods("SMTP"),
+    ):
         assert {method.name for method in methods} == expected
-    assert {method.name for method in well_log_methods()} == expected | {"SRA-small-gamma"}
+    assert {method.name for method in make_well_log_methods()} == expected | {"SRA-small-gamma"}
 
 
 def test_rivers_page_hinkley_may_forget_or_not_with_every_delta_of_the_papers():
-    for methods in (synthetic_methods(1), well_log_methods(), skab_methods(), anomaly_methods("SMTP")):
+    for methods in (
+        make_synthetic_methods(1),
+        make_well_log_methods(),
+        make_skab_methods(),
+        make_anomaly_methods("SMTP"),
+    ):
         papers, rivers = (next(m for m in methods if m.name == name) for name in ("PH", "PH-river"))
         expected = [(s["delta"], threshold) for s in papers.settings for threshold in (50.0, math.inf)]
         assert [(s["delta"], s["threshold"]) for s in rivers.settings] == expected

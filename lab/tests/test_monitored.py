@@ -17,66 +17,70 @@ from limpet_lab.plots.monitored import draw_monitored_stream
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")
 
-N = 400
-Y = np.random.default_rng(0).standard_normal(N)
+N_ROWS = 400
+Y = np.random.default_rng(0).standard_normal(N_ROWS)
 Y[200:] += 8.0
 Y[[100, 300]] = 90.0, -3.0
-SHIFT = Alarm("change", 205, 200, 8.0, "up", (0,))
-MANY_ALARMS = [Alarm("change", row, row - 9, 2.0, "wider", (0,)) for row in range(50, N, 9)]
-WITH_ANOMALY = np.where(np.arange(N) == 100, OUTCOME_REJECTED | OUTCOME_ANOMALY, OUTCOME_ACCEPTED).astype(np.int8)
-MEANS = np.where(np.arange(N) < 200, 0.0, 8.0)[:, None, None]
+SHIFT_ALARM = Alarm("change", 205, 200, 8.0, "up", (0,))
+MANY_ALARMS = [Alarm("change", row, row - 9, 2.0, "wider", (0,)) for row in range(50, N_ROWS, 9)]
+OUTCOMES_WITH_ANOMALY = np.where(np.arange(N_ROWS) == 100, OUTCOME_REJECTED | OUTCOME_ANOMALY, OUTCOME_ACCEPTED).astype(
+    np.int8
+)
+MEANS = np.where(np.arange(N_ROWS) < 200, 0.0, 8.0)[:, None, None]
 
 
-def make_trace(alarms=(), means=None, outcomes=WITH_ANOMALY, n=N):
+def make_trace(alarms=(), means=None, outcomes=OUTCOMES_WITH_ANOMALY, n=N_ROWS):
     """A trace with decisions, with these outcomes."""
     kept = {} if means is None else {"means": means}
     return Trace(np.abs(Y[:n]), outcomes[:n], kept, (np.linspace(0.0, 1.0, n), np.ones(n)), list(alarms))
 
 
-QUIET = make_trace(outcomes=np.full(N, OUTCOME_ACCEPTED, np.int8))
-PLAIN = Trace(
-    np.abs(Y), np.where(np.arange(N) < 200, OUTCOME_ACCEPTED, OUTCOME_REJECTED).astype(np.int8), {"means": MEANS}
+TRACE_WITHOUT_ALARMS = make_trace(outcomes=np.full(N_ROWS, OUTCOME_ACCEPTED, np.int8))
+PLAIN_TRACE = Trace(
+    np.abs(Y), np.where(np.arange(N_ROWS) < 200, OUTCOME_ACCEPTED, OUTCOME_REJECTED).astype(np.int8), {"means": MEANS}
 )
 
-DRAWINGS = {
+DRAWINGS_BY_CASE = {
     "all there is": lambda: draw_monitored_stream(
         Y,
-        make_trace([SHIFT], MEANS),
+        make_trace([SHIFT_ALARM], MEANS),
         title="a",
-        deviations=np.ones(N),
+        deviations=np.ones(N_ROWS),
         changes=[200],
-        beside={"plain": PLAIN, "quiet": QUIET},
+        beside={"plain": PLAIN_TRACE, "quiet": TRACE_WITHOUT_ALARMS},
     ),
-    "no alarms, no estimate": lambda: draw_monitored_stream(Y[:, None], QUIET, scores=False),
-    "a plain trace, which has no alarms": lambda: draw_monitored_stream(Y, PLAIN),
+    "no alarms, no estimate": lambda: draw_monitored_stream(Y[:, None], TRACE_WITHOUT_ALARMS, scores=False),
+    "a plain trace, which has no alarms": lambda: draw_monitored_stream(Y, PLAIN_TRACE),
     "many alarms": lambda: draw_monitored_stream(
-        Y, make_trace([Alarm("change", t, t - 9, 2.0, "wider", (0,)) for t in range(50, N, 9)])
+        Y, make_trace([Alarm("change", t, t - 9, 2.0, "wider", (0,)) for t in range(50, N_ROWS, 9)])
     ),
     "two components": lambda: draw_monitored_stream(
-        Y, make_trace(means=np.concatenate([MEANS, -MEANS], axis=1)), deviations=np.ones((N, 2))
+        Y, make_trace(means=np.concatenate([MEANS, -MEANS], axis=1)), deviations=np.ones((N_ROWS, 2))
     ),
     "no score": lambda: draw_monitored_stream(Y[:9], Trace(np.full(9, np.nan), np.full(9, OUTCOME_ACCEPTED, np.int8))),
-    "everything dropped": lambda: draw_monitored_stream(Y, make_trace(outcomes=np.full(N, OUTCOME_REJECTED, np.int8))),
+    "everything dropped": lambda: draw_monitored_stream(
+        Y, make_trace(outcomes=np.full(N_ROWS, OUTCOME_REJECTED, np.int8))
+    ),
     "a later batch": lambda: draw_monitored_stream(
-        Y, make_trace([Alarm("change", 5205, 5200, 8.0, "up", (0,)), SHIFT]), changes=[5200], first_row=5000
+        Y, make_trace([Alarm("change", 5205, 5200, 8.0, "up", (0,)), SHIFT_ALARM]), changes=[5200], first_row=5000
     ),
 }
 
 
-def pixels_of(png):
+def get_pixels(png):
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
 
 
-def shows(png, color, min_pixels=1):
+def has_color(png, color, min_pixels=1):
     rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
-    return int((np.abs(pixels_of(png) - rgb).sum(axis=-1) < 12).sum()) >= min_pixels
+    return int((np.abs(get_pixels(png) - rgb).sum(axis=-1) < 12).sum()) >= min_pixels
 
 
-@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+@pytest.mark.parametrize("draw", DRAWINGS_BY_CASE.values(), ids=DRAWINGS_BY_CASE)
 def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, recwarn):
     png = draw()
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
-    pixels = pixels_of(png)
+    pixels = get_pixels(png)
     assert pixels.shape[1] == 1440
     assert 300 < pixels.shape[0] < 2500
     assert 0.005 < np.any(pixels < 250, axis=-1).mean() < 0.7
@@ -85,22 +89,26 @@ def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, rec
 
 
 def test_what_is_there_is_drawn_and_what_is_not_is_not():
-    bare = draw_monitored_stream(Y, QUIET, scores=False)
-    assert not any(shows(bare, color, 30) for color in (BLUE, PURPLE, RED, VERMILION))
-    whole = draw_monitored_stream(Y, make_trace([SHIFT], MEANS), scores=False)
-    assert all(shows(whole, color, 30) for color in (BLUE, PURPLE, RED, VERMILION))
-    assert draw_monitored_stream(Y, make_trace([SHIFT], MEANS), changes=[200], scores=False) != whole
+    bare = draw_monitored_stream(Y, TRACE_WITHOUT_ALARMS, scores=False)
+    assert not any(has_color(bare, color, 30) for color in (BLUE, PURPLE, RED, VERMILION))
+    whole = draw_monitored_stream(Y, make_trace([SHIFT_ALARM], MEANS), scores=False)
+    assert all(has_color(whole, color, 30) for color in (BLUE, PURPLE, RED, VERMILION))
+    assert draw_monitored_stream(Y, make_trace([SHIFT_ALARM], MEANS), changes=[200], scores=False) != whole
 
 
-def leftmost_red(png):
+def find_leftmost_red(png):
     """The column of the panel where the first alarm stands."""
-    below_the_legend = pixels_of(png)[150:]
+    below_the_legend = get_pixels(png)[150:]
     return int(np.flatnonzero((np.abs(below_the_legend - [200, 16, 46]).sum(axis=-1) < 12).any(axis=0))[0])
 
 
 def test_an_alarm_of_a_later_batch_stands_in_its_row():
-    early, late = (draw_monitored_stream(Y, make_trace([SHIFT]), first_row=first, scores=False) for first in (0, 100))
-    assert abs((leftmost_red(early) - leftmost_red(late)) / 1350 - 0.25) < 0.03  # a quarter of the panel to the left
+    early, late = (
+        draw_monitored_stream(Y, make_trace([SHIFT_ALARM]), first_row=first, scores=False) for first in (0, 100)
+    )
+    assert (
+        abs((find_leftmost_red(early) - find_leftmost_red(late)) / 1350 - 0.25) < 0.03
+    )  # a quarter of the panel to the left
 
 
 def test_it_draws_the_results_of_a_detector():
@@ -109,21 +117,23 @@ def test_it_draws_the_results_of_a_detector():
         trace = lp.Detector().process(Y, record="means")
     assert trace.outcomes[-1] & OUTCOME_CHANGE == 0
     assert [alarm.kind for alarm in trace.alarms].count("change") == 1
-    assert shows(draw_monitored_stream(Y, trace), RED, 100)
+    assert has_color(draw_monitored_stream(Y, trace), RED, 100)
 
 
-BAD = {
-    "a short stream": lambda: draw_monitored_stream(Y[1:], QUIET),
-    "two variables": lambda: draw_monitored_stream(np.stack([Y, Y], axis=1), QUIET),
-    "means of two variables": lambda: draw_monitored_stream(Y, make_trace(means=np.zeros((N, 1, 2)))),
-    "short deviations": lambda: draw_monitored_stream(Y, make_trace(means=MEANS), deviations=np.ones(N - 1)),
-    "a change after the end": lambda: draw_monitored_stream(Y, QUIET, changes=[N]),
-    "a change before the first row": lambda: draw_monitored_stream(Y, QUIET, changes=[3], first_row=5),
-    "a short trace beside": lambda: draw_monitored_stream(Y, QUIET, beside={"b": make_trace(n=N - 1)}),
+INVALID_CALLS_BY_CASE = {
+    "a short stream": lambda: draw_monitored_stream(Y[1:], TRACE_WITHOUT_ALARMS),
+    "two variables": lambda: draw_monitored_stream(np.stack([Y, Y], axis=1), TRACE_WITHOUT_ALARMS),
+    "means of two variables": lambda: draw_monitored_stream(Y, make_trace(means=np.zeros((N_ROWS, 1, 2)))),
+    "short deviations": lambda: draw_monitored_stream(Y, make_trace(means=MEANS), deviations=np.ones(N_ROWS - 1)),
+    "a change after the end": lambda: draw_monitored_stream(Y, TRACE_WITHOUT_ALARMS, changes=[N_ROWS]),
+    "a change before the first row": lambda: draw_monitored_stream(Y, TRACE_WITHOUT_ALARMS, changes=[3], first_row=5),
+    "a short trace beside": lambda: draw_monitored_stream(
+        Y, TRACE_WITHOUT_ALARMS, beside={"b": make_trace(n=N_ROWS - 1)}
+    ),
 }
 
 
-@pytest.mark.parametrize("draw", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("draw", INVALID_CALLS_BY_CASE.values(), ids=INVALID_CALLS_BY_CASE)
 def test_bad_input_is_named(draw):
     with pytest.raises(InvalidInputError, match="got"):
         draw()

@@ -8,12 +8,12 @@ from scipy.stats import multivariate_normal
 
 from limpet.datasets import make_abrupt, make_gradual
 from limpet.metrics import benefit_auc
-from limpet_lab.paper.oracle import truth_auc, truth_with_memory_auc
+from limpet_lab.paper.oracle import compute_truth_auc, compute_truth_with_memory_auc
 
-MAKE = {"abrupt": make_abrupt, "gradual": make_gradual}
+STREAM_MAKERS = {"abrupt": make_abrupt, "gradual": make_gradual}
 
 
-def log_density(stream, means):
+def compute_log_density(stream, means):
     """log f of each point under the mixture with these means, one (K, d) for each row."""
     of_components = [
         multivariate_normal.logpdf(stream.y - means[:, k], cov=covariance)
@@ -23,22 +23,22 @@ def log_density(stream, means):
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize("kind", STREAM_MAKERS)
 def test_the_truth_believes_in_the_old_regime_for_100_rows_and_leaves_outliers_out(kind, dim):
-    stream = MAKE[kind](n=2000, dim=dim, alpha=0.95)
+    stream = STREAM_MAKERS[kind](n=2000, dim=dim, alpha=0.95)
     believed = np.array([stream.means[999 if 1000 <= row < 1100 else row] for row in range(2000)])
-    scores = np.where(stream.outliers, np.nan, -log_density(stream, believed))
-    assert truth_auc(stream) == pytest.approx(benefit_auc(scores, 1000, 100), abs=1e-9)
+    scores = np.where(stream.outliers, np.nan, -compute_log_density(stream, believed))
+    assert compute_truth_auc(stream) == pytest.approx(benefit_auc(scores, 1000, 100), abs=1e-9)
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize("kind", STREAM_MAKERS)
 def test_the_truth_with_memory_is_pages_sum_against_where_the_means_will_be(kind, dim):
-    stream = MAKE[kind](n=2000, dim=dim, alpha=0.95)
+    stream = STREAM_MAKERS[kind](n=2000, dim=dim, alpha=0.95)
     old, new = stream.means[999], stream.means[1100]
-    under_old, under_new = (log_density(stream, np.broadcast_to(m, stream.means.shape)) for m in (old, new))
-    under_true = log_density(stream, stream.means)
-    under_a_step_back = log_density(stream, stream.means - (new - old))
+    under_old, under_new = (compute_log_density(stream, np.broadcast_to(m, stream.means.shape)) for m in (old, new))
+    under_true = compute_log_density(stream, stream.means)
+    under_a_step_back = compute_log_density(stream, stream.means - (new - old))
     scores, total = [], 0.0
     for row in range(2000):
         if row == 1100:
@@ -47,11 +47,11 @@ def test_the_truth_with_memory_is_pages_sum_against_where_the_means_will_be(kind
             ratio = under_new[row] - under_old[row] if row < 1100 else under_a_step_back[row] - under_true[row]
             total = max(0.0, total + ratio)
         scores.append(math.nan if stream.outliers[row] else total)
-    assert truth_with_memory_auc(stream) == pytest.approx(benefit_auc(scores, 1000, 100), abs=1e-9)
+    assert compute_truth_with_memory_auc(stream) == pytest.approx(benefit_auc(scores, 1000, 100), abs=1e-9)
 
 
 def test_the_truth_is_near_what_an_honest_score_can_reach_and_memory_helps_where_components_overlap():
-    assert 0.7 < truth_auc(make_abrupt()) < 0.78
-    assert 0.7 < truth_with_memory_auc(make_abrupt()) < 0.78
+    assert 0.7 < compute_truth_auc(make_abrupt()) < 0.78
+    assert 0.7 < compute_truth_with_memory_auc(make_abrupt()) < 0.78
     overlapping = make_abrupt(dim=3, variant="notebook")
-    assert truth_auc(overlapping) < 0.55 < 0.7 < truth_with_memory_auc(overlapping)
+    assert compute_truth_auc(overlapping) < 0.55 < 0.7 < compute_truth_with_memory_auc(overlapping)

@@ -22,37 +22,37 @@ from limpet_lab.paper import (
     table_datasets,
 )
 from limpet_lab.paper.config import Plan
-from limpet_lab.paper.context import Lab
-from limpet_lab.paper.methods import Drift, drawn_start, shown_auto
-from limpet_lab.paper.published import paper_cells, paper_tables
+from limpet_lab.paper.context import ExperimentContext
+from limpet_lab.paper.methods import DriftMethod, draw_start_points, filter_detector
+from limpet_lab.paper.published import get_paper_cells, load_paper_tables
 
 # What a setting does to a stream is what the tables show.
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data sets are not next to the project")
+DATA_FOLDER = Path(__file__).parents[3] / "shared" / "data"
+requires_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="the real data sets are not next to the project")
 
 
 # How cells are chosen: sweeps of made-up values, on which training and test disagree
 
 
-class MadeUpLab(Lab):
-    """A lab that runs no sweep: values are random numbers of the shape that `measures` has."""
+class FakeContext(ExperimentContext):
+    """A context that runs no sweep: values are random numbers of the shape that `measures` has."""
 
     def __init__(self, measures):
         super().__init__(Plan(trials=3, quick=True))
         self.measures = measures
 
-    def sweep(self, method, streams, evaluate, restarts=1):
-        variables = streams[0].y.shape[1] if isinstance(method, Drift) else 1
-        shape = (len(method.settings), len(streams), restarts if method.restarts else 1, variables, *self.measures)
+    def run_sweep(self, method, streams, evaluate, restarts=1):
+        variables = streams[0].y.shape[1] if isinstance(method, DriftMethod) else 1
+        shape = (len(method.settings), len(streams), restarts if method.has_restarts else 1, variables, *self.measures)
         values = np.random.default_rng(zlib.crc32(f"{method.name} {streams[0].name}".encode())).random(shape)
         cannot_run = [i for i, s in enumerate(method.settings) if s.get("window", 99) < 2 * s.get("stat", 0)]
         values[cannot_run] = np.nan
         return SweepResult(method.settings, values, dict.fromkeys(cannot_run, "too short"))
 
 
-def made_up_stream(name, d=3, **truth):
+def make_stream(name, d=3, **truth):
     y = np.random.default_rng(0).normal(size=(600, d))
     return Stream(y, labels=np.arange(600) % 10 == 0, name=name, split=300, **truth)
 
@@ -64,7 +64,7 @@ def check_a_column(result, i, method, training, testing):
     averages = {(s, v): training[s, ..., v].mean() for s in range(len(training)) for v in range(training.shape[-1])}
     setting, variable = max((pair for pair in averages if not np.isnan(averages[pair])), key=averages.get)
     chosen = result.chosen[key][column]
-    assert table[method.name][i] == mean_and_std(testing[setting, :, variable])
+    assert table[method.name][i] == approximate_cell(testing[setting, :, variable])
     assert chosen[method.name]["training_auc"] == pytest.approx(averages[setting, variable])
     assert chosen[method.name].get("variable", 1) == variable + 1
     if method.name == "SRA":
@@ -73,21 +73,21 @@ def check_a_column(result, i, method, training, testing):
 
 def check_a_named_cell(result, i, row, method, setting, testing):
     ((key, table),) = result.tables.items()
-    assert table[row][i] == mean_and_std(testing[method.settings.index(setting), :, 0])
+    assert table[row][i] == approximate_cell(testing[method.settings.index(setting), :, 0])
     assert setting.items() <= result.chosen[key][table["metrics"][i]][row].items()
 
 
-def mean_and_std(values):
+def approximate_cell(values):
     return pytest.approx([np.mean(values), np.std(values)], rel=1e-12)
 
 
 def test_well_log_cells_are_test_values_of_what_training_chose(monkeypatch):
-    stream = made_up_stream("Well-log", 1, change_points={n: [150, 450 + n] for n in range(1, 6)})
+    stream = make_stream("Well-log", 1, change_points={n: [150, 450 + n] for n in range(1, 6)})
     monkeypatch.setattr(table_auc_well_log, "load_well_log", lambda: stream)
-    lab = MadeUpLab((5, 2))
-    result = table_auc_well_log.run(lab)
-    for method in table_auc_well_log.well_log_methods():
-        values = lab.sweep(method, [stream], None, 3).values[:, 0]
+    context = FakeContext((5, 2))
+    result = table_auc_well_log.run(context)
+    for method in table_auc_well_log.make_well_log_methods():
+        values = context.run_sweep(method, [stream], None, 3).values[:, 0]
         for i in range(5):
             check_a_column(result, i, method, values[..., i, 0], values[..., i, 1])
         if method.name == "SRA":
@@ -99,112 +99,114 @@ def test_well_log_cells_are_test_values_of_what_training_chose(monkeypatch):
 
 
 def test_skab_cells_are_of_odd_files_averaged_over_restarts(monkeypatch):
-    streams = [made_up_stream(f"SKAB {n}", change_points=[200, 400]) for n in range(16)]
+    streams = [make_stream(f"SKAB {n}", change_points=[200, 400]) for n in range(16)]
     monkeypatch.setattr(table_auc_skab, "load_skab", lambda *_, **__: streams)
-    lab = MadeUpLab((2,))
-    result = table_auc_skab.run(lab)
-    for method in table_auc_skab.skab_methods(quick=True):
-        values = lab.sweep(method, streams, None, 2).values
+    context = FakeContext((2,))
+    result = table_auc_skab.run(context)
+    for method in table_auc_skab.make_skab_methods(quick=True):
+        values = context.run_sweep(method, streams, None, 2).values
         for i in range(2):
             training, testing = values[:, 0::2, ..., i], values[:, 1::2, ..., i].mean(axis=2)
             check_a_column(result, i, method, training, testing)
 
 
 def test_anomaly_cells_are_test_values_of_what_training_chose(monkeypatch):
-    streams = {name: made_up_stream(name) for name in ("SMTP", "THYROID")}
+    streams = {name: make_stream(name) for name in ("SMTP", "THYROID")}
     monkeypatch.setattr(table_auc_anomaly, "LOADERS", {name: (lambda s=s: s) for name, s in streams.items()})
-    lab = MadeUpLab((2,))
-    result = table_auc_anomaly.run(lab)
+    context = FakeContext((2,))
+    result = table_auc_anomaly.run(context)
     for i, name in enumerate(streams):
-        for method in table_auc_anomaly.anomaly_methods(name, quick=True):
-            values = lab.sweep(method, [streams[name]], None, 3).values[:, 0]
+        for method in table_auc_anomaly.make_anomaly_methods(name, quick=True):
+            values = context.run_sweep(method, [streams[name]], None, 3).values[:, 0]
             check_a_column(result, i, method, values[..., 0], values[..., 1])
         labels = streams[name].labels[300:]
-        areas = [roc_auc(scores, labels) for scores in table_auc_anomaly.isolation_forest(streams[name], 3)]
-        assert result.tables["auc_anomaly"]["IsolationForest"][i] == mean_and_std(areas)
+        areas = [roc_auc(scores, labels) for scores in table_auc_anomaly.score_isolation_forest(streams[name], 3)]
+        assert result.tables["auc_anomaly"]["IsolationForest"][i] == approximate_cell(areas)
 
 
 def test_the_isolation_forest_is_fitted_on_the_training_span_and_scores_the_rest():
     ensemble = pytest.importorskip("sklearn.ensemble")
-    stream = made_up_stream("SMTP")
+    stream = make_stream("SMTP")
     forests = [ensemble.IsolationForest(random_state=restart).fit(stream.y[:300]) for restart in range(2)]
     expected = [-forest.score_samples(stream.y[300:]) for forest in forests]
-    assert np.array_equal(table_auc_anomaly.isolation_forest(stream, 2), expected)
+    assert np.array_equal(table_auc_anomaly.score_isolation_forest(stream, 2), expected)
 
 
 # The real data, one restart of everything
 
 
-def the_result_of(module):
+def compute_result(module):
     """Without Detector where there are several variables: it takes long to compile, and Well-log has it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("LIMPET_DATA", str(DATA))
-        if hasattr(module, "shown_auto"):
-            patched.setattr(module, "shown_auto", lambda methods, dim, quick: shown_auto(methods, dim, quick=True))
-        return module.run(Lab(Plan(trials=1)))
+        patched.setenv("LIMPET_DATA", str(DATA_FOLDER))
+        if hasattr(module, "filter_detector"):
+            patched.setattr(
+                module, "filter_detector", lambda methods, dim, quick: filter_detector(methods, dim, quick=True)
+            )
+        return module.run(ExperimentContext(Plan(trials=1)))
 
 
 @pytest.fixture(scope="module")
 def well_log():
-    return the_result_of(table_auc_well_log)
+    return compute_result(table_auc_well_log)
 
 
 @pytest.fixture(scope="module")
 def skab():
-    return the_result_of(table_auc_skab)
+    return compute_result(table_auc_skab)
 
 
 @pytest.fixture(scope="module")
 def anomaly():
-    return the_result_of(table_auc_anomaly)
+    return compute_result(table_auc_anomaly)
 
 
-def check_that_it_makes_sense(result, key):
-    table, paper = result.tables[key], paper_tables()[key]
+def check_result(result, key):
+    table, paper = result.tables[key], load_paper_tables()[key]
     json.dumps([result.tables, result.chosen, result.intervals, result.verdicts], allow_nan=False)
     assert table["metrics"] == paper["metrics"]
     assert set(paper) <= set(table)
     assert all(cell[0] == 0.5 for cell in table["constant"])
     assert any("window=20, stat=15" in why for why in result.cannot_run[key]["KSWIN"])
-    for method in paper_cells(key):
+    for method in get_paper_cells(key):
         assert all(0.0 <= mean <= 1.0 and std >= 0.0 for mean, std in table[method])
 
 
-def scores_of(learner, y, kind="change_score"):
+def compute_scores(learner, y, kind="change_score"):
     """Those of a learner started on the drawn points of restart 0."""
-    learner.process(drawn_start(y, 0))
+    learner.process(draw_start_points(y, 0))
     return getattr(learner.process(y), kind)
 
 
-def plain_sra(n_components, gamma, beta, M):
+def make_plain_sra(n_components, gamma, beta, M):
     return lp.SRA(n_components, gamma=gamma, beta=beta, M=M, norm="mean", n_init=20)
 
 
-@needs_data
+@requires_data
 def test_the_data_sets_are_those_of_the_paper():
-    assert the_result_of(table_datasets).tables["dataset_summary"]["SMTP"] == [95156, 3, 30]
-    assert "at 574 and 919" in the_result_of(fig_skab_sample).parts[0].caption
-    assert "of 4050 rows without a score" in the_result_of(fig_well_log_estimates).parts[1]
+    assert compute_result(table_datasets).tables["dataset_summary"]["SMTP"] == [95156, 3, 30]
+    assert "at 574 and 919" in compute_result(fig_skab_sample).parts[0].caption
+    assert "of 4050 rows without a score" in compute_result(fig_well_log_estimates).parts[1]
 
 
-@needs_data
+@requires_data
 def test_the_figures_setting_gives_what_an_independent_trial_gave_on_well_log(well_log):
     figure = [mean for mean, _ in well_log.tables["auc_well_log"]["SRA-figure"]]
     assert figure == pytest.approx([0.870, 0.836, 0.836, 0.722, 0.702], abs=0.002)
 
 
-@needs_data
+@requires_data
 def test_well_log_is_tuned_on_the_first_part_and_scored_on_the_rest(well_log):
     """Rows 19 to 1549, and 1550 on; a change lends its benefit across the border."""
-    check_that_it_makes_sense(well_log, "auc_well_log")
-    y = np.loadtxt(DATA / "well_log" / "well.txt").reshape(-1, 1)
-    times = json.loads((DATA / "well_log" / "change_points.json").read_text())["paper_t"]
+    check_result(well_log, "auc_well_log")
+    y = np.loadtxt(DATA_FOLDER / "well_log" / "well.txt").reshape(-1, 1)
+    times = json.loads((DATA_FOLDER / "well_log" / "change_points.json").read_text())["paper_t"]
     changes = [[t - 1 for t in times[annotator]] for annotator in ("6", "7", "8", "12", "13")]
     rates = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1)
     triples = [(g, b * g, m * g) for g in (2e6, 3e6, 4e6) for b in (0.01, 0.03, 0.05) for m in (1.0, 2.0, 3.0, 4.0)]
     scores = {
-        "sEM": [scores_of(lp.SEM(1, rho=rho, n_init=20), y) for rho in rates],
-        "SRA": [scores_of(plain_sra(1, *triple), y) for triple in [*triples, (2e4, 2e2, 4e4)]],
+        "sEM": [compute_scores(lp.SEM(1, rho=rho, n_init=20), y) for rho in rates],
+        "SRA": [compute_scores(make_plain_sra(1, *triple), y) for triple in [*triples, (2e4, 2e2, 4e4)]],
     }
     table, chosen = well_log.tables["auc_well_log"], well_log.chosen["auc_well_log"]
     for name, of_settings in scores.items():
@@ -222,23 +224,23 @@ def test_well_log_is_tuned_on_the_first_part_and_scored_on_the_rest(well_log):
     assert table["Detector"] == [[pytest.approx(benefit_auc(untouched, rows, 100, 1550)), 0.0] for rows in changes]
 
 
-@needs_data
+@requires_data
 def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_ones(skab):
     """sEM's scores do not depend on units, Page–Hinkley's do; of its eight variables the training files choose one."""
-    check_that_it_makes_sense(skab, "auc_skab")
+    check_result(skab, "auc_skab")
     rates, deltas = (0.01, 0.03, 0.05, 0.1, 0.3, 0.5), (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
     areas = {
         "sEM": np.empty((16, 2, len(rates), 1)),
         "PH": np.empty((16, 2, len(deltas), 8)),
     }
     for number in range(16):
-        path = DATA / "skab" / "valve1" / f"{number}.csv"
+        path = DATA_FOLDER / "skab" / "valve1" / f"{number}.csv"
         table = np.genfromtxt(path, delimiter=";", skip_header=1, usecols=range(1, 11))
         y, marks = table[:, :8], np.flatnonzero(table[:, 9] == 1)
         y = (y - y[:20].mean(axis=0)) / y[:20].std(axis=0)
         changes = [marks[0], marks[2] if len(marks) == 4 else marks[1]]
         scores = {
-            "sEM": [scores_of(lp.SEM(1, rho=rho, n_init=20), y)[:, None] for rho in rates],
+            "sEM": [compute_scores(lp.SEM(1, rho=rho, n_init=20), y)[:, None] for rho in rates],
             "PH": [PageHinkley(delta=delta).process(y) for delta in deltas],
         }
         for name, of_settings in scores.items():
@@ -260,29 +262,29 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
             assert skab.tables["auc_skab"][name][i] == pytest.approx([np.mean(tested), np.std(tested)])
 
 
-@needs_data
+@requires_data
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "first", "split", "components"), [("SMTP", 9_999, 40_000, 2), ("THYROID", 999, 2000, 3)]
 )
 def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly, name, first, split, components):
-    check_that_it_makes_sense(anomaly, "auc_anomaly")
+    check_result(anomaly, "auc_anomaly")
     if name == "SMTP":
-        with np.load(DATA / "smtp" / "smtp_adbench.npz") as arrays:
+        with np.load(DATA_FOLDER / "smtp" / "smtp_adbench.npz") as arrays:
             y, labels = arrays["X"], arrays["y"]
     else:
-        arrays = pytest.importorskip("scipy.io").loadmat(DATA / "thyroid" / "thyroid.mat")
+        arrays = pytest.importorskip("scipy.io").loadmat(DATA_FOLDER / "thyroid" / "thyroid.mat")
         y, labels = arrays["X"], arrays["y"].ravel().astype(int)
     table, chosen = anomaly.tables["auc_anomaly"], anomaly.chosen["auc_anomaly"][name]
     i = table["metrics"].index(name)
-    scores = {K: scores_of(lp.IEM(K, n_init=20), y, "score") for K in (1, 2, 3)}
+    scores = {K: compute_scores(lp.IEM(K, n_init=20), y, "score") for K in (1, 2, 3)}
     training = {K: roc_auc(each[first:split], labels[first:split]) for K, each in scores.items()}
     best = max(training, key=training.get)
     assert chosen["iEM"]["n_components"] == best
     assert chosen["iEM"]["training_auc"] == pytest.approx(training[best], rel=1e-9)
     expected = {
         "iEM": scores[best][split:],
-        "SRA-printed": scores_of(plain_sra(components, 10.0, 0.5, 5.0), y, "score")[split:],
+        "SRA-printed": compute_scores(make_plain_sra(components, 10.0, 0.5, 5.0), y, "score")[split:],
     }
     for row, tested in expected.items():
         assert table[row][i][0] == pytest.approx(roc_auc(tested, labels[split:]))
@@ -291,7 +293,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
             assert anomaly.intervals["auc_anomaly"][name][row][kind] == pytest.approx(list(interval))
 
 
-@needs_data
+@requires_data
 @pytest.mark.long
 def test_intervals_contain_their_cells_and_report_whether_the_papers_is_inside(anomaly):
     table, intervals = anomaly.tables["auc_anomaly"], anomaly.intervals["auc_anomaly"]

@@ -6,23 +6,36 @@ import numpy as np
 import pytest
 
 import limpet as lp
-from helpers.scripts import ROOT, script_of
+from helpers.scripts import ROOT, import_script
 from limpet.exceptions import LimpetWarning
-from limpet_lab.baselines.sklearn_sgd import compute_decisions, follow_sklearn, compute_probabilities
+from limpet_lab.baselines.sklearn_sgd import compute_decisions, compute_probabilities, follow_sklearn
 from limpet_lab.bench import regression
 from limpet_lab.bench.regression import runs
-from limpet_lab.bench.regression.data import FEATURE_OFFSETS, FEATURE_UNITS, PairKind, make_linear_pairs, make_logistic_pairs
+from limpet_lab.bench.regression.data import (
+    FEATURE_OFFSETS,
+    FEATURE_UNITS,
+    PairKind,
+    make_linear_pairs,
+    make_logistic_pairs,
+)
 from limpet_lab.bench.regression.methods import PATIENT_SRA, follow_sra, make_sgd, standardize_by_past
-from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, compute_errors, compute_outcome, count_rows_to_recover
-from limpet_lab.plots.running_errors import Column, draw_running_errors
+from limpet_lab.bench.regression.runs import (
+    LINEAR,
+    LOGISTIC,
+    Run,
+    compute_errors,
+    compute_outcome,
+    count_rows_to_recover,
+)
+from limpet_lab.plots.running_errors import StreamColumn, draw_running_errors
 
 
 def test_the_figures_of_the_page_are_those_of_the_benchmark():
     """After `limpet bench regression --json FILE`: python lab/pages/regression_page.py FILE."""
     text = (ROOT / "docs" / "guide" / "robust-regression.md").read_text(encoding="utf-8")
-    script = script_of("regression_page")
-    assert script.page_with_figures(text) == text
-    assert all(figure.is_reached for figure in script.load("regression").values())
+    script = import_script("regression_page")
+    assert script.fill_page(text) == text
+    assert all(figure.is_reached for figure in script.load_figures("regression").values())
 
 
 # --- streams ----------------------------------------------------------------------------------------------
@@ -115,22 +128,24 @@ def test_errors_are_against_the_truth():
 # --- what is claimed ------------------------------------------------------------------------------------------
 
 
-def follow(run):
-    return np.array([compute_outcome(Run(LINEAR, PairKind("abrupt"), *run, seed, 6000)) for seed in (0, 1)]).mean(axis=0)
+def compute_mean_outcome(run):
+    return np.array([compute_outcome(Run(LINEAR, PairKind("abrupt"), *run, seed, 6000)) for seed in (0, 1)]).mean(
+        axis=0
+    )
 
 
 def test_corrupted_numbers_hurt_the_squared_loss_and_not_ours():
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
-    _, before, _, settled, rows, *_ = follow(("SRA", (0.01, 6.0)))
+    _, before, _, settled, rows, *_ = compute_mean_outcome(("SRA", (0.01, 6.0)))
     assert before < 0.1
     assert settled < 0.1
     assert rows < 1000
     for step in (0.001, 0.01):
-        _, theirs, _, after, *_ = follow(("river, squared loss", (step, 0.0)))
-        assert theirs > 8.0 * before
+        _, river_before, _, after, *_ = compute_mean_outcome(("river, squared loss", (step, 0.0)))
+        assert river_before > 8.0 * before
         assert after > 8.0 * settled
-    _, without, *_ = follow(("SRA, no threshold", (0.01, 0.0)))
+    _, without, *_ = compute_mean_outcome(("SRA, no threshold", (0.01, 0.0)))
     assert without > 30.0 * before
 
 
@@ -138,9 +153,9 @@ def test_flipped_labels_hurt_the_log_loss_and_less_ours():
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
     tuned = ("SRA", (0.03, 0.05)), ("river, log loss", (0.03, 0.0))
-    ours, theirs = (compute_outcome(Run(LOGISTIC, PairKind("sure"), *each, 0, 6000)) for each in tuned)
-    assert theirs.before > 1.5 * ours.before
-    assert theirs.settled > 1.5 * ours.settled
+    sra, river = (compute_outcome(Run(LOGISTIC, PairKind("sure"), *each, 0, 6000)) for each in tuned)
+    assert river.before > 1.5 * sra.before
+    assert river.settled > 1.5 * sra.settled
 
 
 def test_the_level_locks_out_and_the_coefficients_do_not():
@@ -176,7 +191,9 @@ def test_patience_changes_nothing_but_after_a_long_burst():
     pytest.importorskip("sklearn")
     short, long = (PairKind("", drift=0.0, burst_rows=rows, burst_size=20.0) for rows in (10, 40))
     for kind in (PairKind("abrupt"), short):
-        usual, patient = (compute_outcome(Run(LINEAR, kind, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT_SRA))
+        usual, patient = (
+            compute_outcome(Run(LINEAR, kind, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT_SRA)
+        )
         assert patient == usual
     usual, patient = (compute_outcome(Run(LINEAR, long, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT_SRA))
     assert patient.after > 2.0 * usual.after
@@ -195,7 +212,9 @@ def test_ours_predicts_before_it_learns():
 def test_a_quick_run(monkeypatch):
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
-    monkeypatch.setattr(regression, "STREAM_KINDS", {family: kinds[:1] for family, kinds in regression.STREAM_KINDS.items()})
+    monkeypatch.setattr(
+        regression, "STREAM_KINDS", {family: kinds[:1] for family, kinds in regression.STREAM_KINDS.items()}
+    )
     figures = {figure.name: figure for figure in regression.measure(quick=True)}
     assert all(math.isfinite(figure.value) for figure in figures.values())
     for name in ("linear, abrupt, SRA: before", "logistic, sure labels, river, log loss, defaults: right after"):
@@ -211,9 +230,9 @@ def test_the_picture_draws_what_there_is():
     rng = np.random.default_rng(0)
     corrupted = rng.random(1000) < 0.1
     lines = {"SRA": np.append([np.nan] * 20, rng.random(980)), "other": 10.0 * rng.random(1000)}
-    column = Column("numbers", "error", rng.normal(size=1000), corrupted, lines)
+    column = StreamColumn("numbers", "error", rng.normal(size=1000), corrupted, lines)
     picture = draw_running_errors([column, column], change_points=[500], window=50)
     assert picture.startswith(b"\x89PNG")
     assert picture == draw_running_errors([column, column], change_points=[500], window=50)
-    other = Column("numbers", "error", column.given, corrupted, {"SRA": lines["SRA"]})
+    other = StreamColumn("numbers", "error", column.target_errors, corrupted, {"SRA": lines["SRA"]})
     assert picture != draw_running_errors([column, other], change_points=[500], window=50)

@@ -19,33 +19,33 @@ from limpet.cli.main import app
 from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.report.html import KeyFigures, Picture, Table
 from limpet_lab.paper import _precompile, _provenance
-from limpet_lab.paper._results import Result, parts_folder, read_part, write_part
+from limpet_lab.paper._results import Result, get_parts_folder, read_part, write_part
 from limpet_lab.paper.config import Plan
-from limpet_lab.paper.methods import AUTO, Learner
-from limpet_lab.paper.published import paper_tables
+from limpet_lab.paper.methods import DETECTOR_NAME, LearnerMethod
+from limpet_lab.paper.published import load_paper_tables
 from limpet_lab.paper.runner import MODULE_BY_NAME, NAMES, reproduce
 
-TABLES = [key for key in paper_tables() if key != "_about"]
+TABLE_KEYS = [key for key in load_paper_tables() if key != "_about"]
 
 
-def quiet() -> Console:
+def make_quiet_console() -> Console:
     return Console(quiet=True)
 
 
-def run(names, out, trials=1, **kwargs):
-    assert reproduce(names, out, Plan(trials=trials), quiet(), **kwargs)
+def run_results(names, out, trials=1, **kwargs):
+    assert reproduce(names, out, Plan(trials=trials), make_quiet_console(), **kwargs)
     return json.loads((out / "results.json").read_text())
 
 
 def test_a_slice_of_it_twice(tmp_path):
     names = ["mse_univariate", "gamma_rho", "alpha"]
-    first = run(names, tmp_path / "a")
-    second = reproduce(names, tmp_path / "b", Plan(trials=1, workers=1), quiet()) and json.loads(
+    first = run_results(names, tmp_path / "a")
+    second = reproduce(names, tmp_path / "b", Plan(trials=1, workers=1), make_quiet_console()) and json.loads(
         (tmp_path / "b" / "results.json").read_text()
     )
     assert set(first.pop("seconds")) == set(second.pop("seconds")) == set(names)
     assert first == second
-    paper = paper_tables()["mse_univariate"]
+    paper = load_paper_tables()["mse_univariate"]
     for kind in ("abrupt", "gradual"):
         ours = first["mse_univariate"][kind]
         assert set(paper[kind]) <= set(ours)
@@ -69,34 +69,34 @@ def test_a_slice_of_it_twice(tmp_path):
 def test_an_interrupted_run_keeps_what_is_finished(tmp_path, monkeypatch):
     from limpet_lab.paper import fig_alpha, fig_illustration
 
-    def interrupted(lab):
+    def interrupted(context):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(fig_alpha, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            reproduce(["illustration", "alpha"], tmp_path, Plan(trials=1), quiet())
+            reproduce(["illustration", "alpha"], tmp_path, Plan(trials=1), make_quiet_console())
     assert set(json.loads((tmp_path / "results.json").read_text())["seconds"]) == {"illustration"}
     assert "Robustness against adaptivity" in (tmp_path / "report.html").read_text()
 
     monkeypatch.setattr(fig_illustration, "run", interrupted)  # a second time it need not run
-    results = run(["illustration", "alpha"], tmp_path, resume=True)
+    results = run_results(["illustration", "alpha"], tmp_path, resume=True)
     assert set(results["seconds"]) == {"illustration", "alpha"}
     assert (tmp_path / "report.html").read_text().count("<img") == 2
 
 
 def test_results_of_another_plan_stand_by_themselves(tmp_path):
-    run(["illustration"], tmp_path, trials=1)
-    assert set(run(["alpha"], tmp_path, trials=1)["seconds"]) == {"illustration", "alpha"}
-    assert set(run(["alpha"], tmp_path, trials=2)["seconds"]) == {"alpha"}
-    assert set(run(["alpha"], tmp_path, trials=1, resume=True)["seconds"]) == {"illustration", "alpha"}
+    run_results(["illustration"], tmp_path, trials=1)
+    assert set(run_results(["alpha"], tmp_path, trials=1)["seconds"]) == {"illustration", "alpha"}
+    assert set(run_results(["alpha"], tmp_path, trials=2)["seconds"]) == {"alpha"}
+    assert set(run_results(["alpha"], tmp_path, trials=1, resume=True)["seconds"]) == {"illustration", "alpha"}
 
 
 def test_results_of_other_sources_are_left_out_and_reported(tmp_path, monkeypatch):
-    run(["illustration"], tmp_path)
-    before = _provenance.stamp()
-    monkeypatch.setattr(_provenance, "versions", lambda: {"limpet": "another"})
-    assert _provenance.stamp() != before
+    run_results(["illustration"], tmp_path)
+    before = _provenance.make_stamp()
+    monkeypatch.setattr(_provenance, "get_versions", lambda: {"limpet": "another"})
+    assert _provenance.make_stamp() != before
     console = Console(record=True, file=io.StringIO())
     assert reproduce(["sample_streams"], tmp_path, Plan(trials=1), console)
     assert set(json.loads((tmp_path / "results.json").read_text())["seconds"]) == {"sample_streams"}
@@ -123,7 +123,7 @@ def test_a_damaged_part_counts_as_not_finished(tmp_path):
 def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("LIMPET_DATA", str(tmp_path / "nowhere"))
     out = tmp_path / "out"
-    assert not reproduce(["illustration", "well_log_annotations"], out, Plan(trials=1), quiet())
+    assert not reproduce(["illustration", "well_log_annotations"], out, Plan(trials=1), make_quiet_console())
     results = json.loads((out / "results.json").read_text())
     assert set(results["seconds"]) == {"illustration"}
     assert "LIMPET_DATA" in results["not_finished"]["well_log_annotations"]
@@ -134,9 +134,9 @@ def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, mo
 
 def test_bad_arguments(tmp_path):
     with pytest.raises(InvalidInputError, match="got table_9"):
-        reproduce(["table_9"], tmp_path, Plan(), quiet())
+        reproduce(["table_9"], tmp_path, Plan(), make_quiet_console())
     with pytest.raises(InvalidInputError, match="Did you mean auc_well_log"):
-        reproduce(["auc_welllog"], tmp_path, Plan(), quiet())
+        reproduce(["auc_welllog"], tmp_path, Plan(), make_quiet_console())
     with pytest.raises(InvalidInputError, match="trials"):
         Plan(trials=0)
 
@@ -152,13 +152,13 @@ def test_unwritable_paths_are_reported_before_any_work(tmp_path, what):
     else:
         (out / "results.json").mkdir(parents=True)
     with pytest.raises(InvalidInputError, match="cannot"):
-        reproduce(["illustration"], out, Plan(trials=1), quiet())
+        reproduce(["illustration"], out, Plan(trials=1), make_quiet_console())
 
 
 def test_missing_packages_are_reported_first_and_together(tmp_path, monkeypatch):
     monkeypatch.setattr(_optional, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
     with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'limpet-lab\[reproduce\]'"):
-        reproduce([], tmp_path / "out", Plan(), quiet())
+        reproduce([], tmp_path / "out", Plan(), make_quiet_console())
     monkeypatch.setattr(_optional, "find_spec", lambda name: None if name == "pooch" else find_spec(name))
     monkeypatch.setenv("LIMPET_DATA", "anywhere")
     _provenance.require_packages()
@@ -174,7 +174,7 @@ def test_an_interrupt_prints_how_to_continue(tmp_path):
     # Without `preexec_fn` the command would ignore the signal wherever the tests run in the background of a script.
     restore_interrupt = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=restore_interrupt) as running:
-        part = parts_folder(out, Plan(trials=3)) / "illustration.json"
+        part = get_parts_folder(out, Plan(trials=3)) / "illustration.json"
         deadline = time.monotonic() + 120.0
         while not part.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -207,7 +207,7 @@ def test_every_result_is_a_module_with_a_title():
         module = import_module(f"limpet_lab.paper.{MODULE_BY_NAME[name]}")
         assert module.TITLE
         assert callable(module.run)
-    assert set(TABLES) <= set(NAMES)
+    assert set(TABLE_KEYS) <= set(NAMES)
 
 
 def test_what_compiles_ahead_ends_with_the_work(monkeypatch):
@@ -221,9 +221,9 @@ def test_what_compiles_ahead_ends_with_the_work(monkeypatch):
     monkeypatch.setattr(_precompile.subprocess, "Popen", Started)
     monkeypatch.setattr(_precompile, "n_threads", lambda: 2)
     for names in (["alpha", "gamma_rho"], ["auc_skab"]):
-        with _precompile.compiling_ahead(names, Plan(trials=1)):
+        with _precompile.compile_ahead(names, Plan(trials=1)):
             assert not started
-    with _precompile.compiling_ahead(["alpha", "auc_skab"], Plan(trials=1, quick=True)):
+    with _precompile.compile_ahead(["alpha", "auc_skab"], Plan(trials=1, quick=True)):
         assert started[0].args[-2:] == ["auc_skab", "--quick"]
         assert started[0].poll() is None
     assert started[0].poll() is not None
@@ -234,16 +234,24 @@ def test_every_kind_of_learner_is_compiled_ahead():
     seen = []
 
     def record_run(self, setting, stream, restart, record=False):
-        seen.append((self.name, stream.y.shape[1], setting.get("n_components", 1 if self.name == AUTO else 2)))
+        seen.append((self.name, stream.y.shape[1], setting.get("n_components", 1 if self.name == DETECTOR_NAME else 2)))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Learner, "run", record_run)
-        _precompile.compile_methods(list(_precompile.NEEDED), quick=True)
+        patched.setattr(LearnerMethod, "run", record_run)
+        _precompile.compile_methods(list(_precompile.METHODS_BY_RESULT), quick=True)
     assert {("SDEM", 1, 2), ("SRA", 3, 2), ("iEM", 3, 2), ("SRA", 1, 1), ("SDEM", 8, 1), ("SRA", 6, 3)} <= set(seen)
-    assert {each for each in seen if each[0] == AUTO} == {(AUTO, 1, 1)}  # of Detector no more than required
+    assert {each for each in seen if each[0] == DETECTOR_NAME} == {
+        (DETECTOR_NAME, 1, 1)
+    }  # of Detector no more than required
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Learner, "run", record_run)
-        _precompile.compile_methods(list(_precompile.NEEDED), quick=False)
-    automatic = [(AUTO, 6, 1), (AUTO, 3, 1), (AUTO, 8, 1), (AUTO, 1, 1), (AUTO, 3, 2)]
-    at_last = [each for each in seen if each[0] == AUTO][1:]  # without the one of the quick run
+        patched.setattr(LearnerMethod, "run", record_run)
+        _precompile.compile_methods(list(_precompile.METHODS_BY_RESULT), quick=False)
+    automatic = [
+        (DETECTOR_NAME, 6, 1),
+        (DETECTOR_NAME, 3, 1),
+        (DETECTOR_NAME, 8, 1),
+        (DETECTOR_NAME, 1, 1),
+        (DETECTOR_NAME, 3, 2),
+    ]
+    at_last = [each for each in seen if each[0] == DETECTOR_NAME][1:]  # without the one of the quick run
     assert list(dict.fromkeys(at_last)) == automatic  # from the last result back

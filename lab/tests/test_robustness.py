@@ -9,8 +9,8 @@ import pytest
 import limpet as lp
 from limpet_lab.bench import auto_latency, robustness
 from limpet_lab.bench._scenarios import (
-    ROWS_AFTER_CHANGE,
     OUTLIER_SOURCE,
+    ROWS_AFTER_CHANGE,
     ROWS_BEFORE_CHANGE,
     Scenario,
     Setting,
@@ -19,10 +19,18 @@ from limpet_lab.bench._scenarios import (
     make_settings,
     make_variance_jump,
 )
-from limpet_lab.bench.robustness import run_bursts, run_scenarios, compute_oracle, compute_mean_error, make_share_figures, run_shifts, compute_variance_error
+from limpet_lab.bench.robustness import (
+    compute_mean_error,
+    compute_oracle,
+    compute_variance_error,
+    make_share_figures,
+    run_bursts,
+    run_scenarios,
+    run_shifts,
+)
 
 
-def plain(components=1):
+def make_plain_sra(components=1):
     return lp.SRA(components, gamma=4.0, rho=0.02)
 
 
@@ -35,7 +43,7 @@ def test_a_shift_is_at_the_row_given_by_the_seed(seed, sign, coordinates):
     moved = scenario.means[0] != 0
     assert moved.sum() == coordinates
     assert (scenario.means[0, moved] == sign * 1e6).all()
-    assert scenario.change == scenario.settled == ROWS_BEFORE_CHANGE
+    assert scenario.change_row == scenario.settled_row == ROWS_BEFORE_CHANGE
     assert len(scenario.y) == ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE
     assert np.abs(scenario.y[:ROWS_BEFORE_CHANGE]).max() < 10
     assert np.abs(scenario.y[ROWS_BEFORE_CHANGE:] - scenario.means[0]).max() < 10
@@ -78,7 +86,9 @@ def test_outliers_have_their_rate_and_the_positions_of_their_kind(kind):
 def test_the_variance_jumps_by_its_factor(factor):
     scenario = make_variance_jump(Setting(8, 0.05), factor)
     clean = scenario.source != OUTLIER_SOURCE
-    before, after = (scenario.y[rows][clean[rows]].var() for rows in (slice(ROWS_BEFORE_CHANGE), slice(ROWS_BEFORE_CHANGE, None)))
+    before, after = (
+        scenario.y[rows][clean[rows]].var() for rows in (slice(ROWS_BEFORE_CHANGE), slice(ROWS_BEFORE_CHANGE, None))
+    )
     assert scenario.variance == pytest.approx(factor)
     assert before == pytest.approx(1, rel=0.1)
     assert after == pytest.approx(factor, rel=0.15)
@@ -88,7 +98,7 @@ def test_the_variance_jumps_by_its_factor(factor):
 def test_a_ramp_rises_evenly_and_stays():
     streams = [make_ramp(Setting(8, seed=4 * s)) for s in range(20)]  # all of them up, in all coordinates
     mean = np.mean([s.y.mean(axis=1) for s in streams], axis=0)
-    assert streams[0].settled == ROWS_BEFORE_CHANGE + 500
+    assert streams[0].settled_row == ROWS_BEFORE_CHANGE + 500
     assert len(mean) == ROWS_BEFORE_CHANGE + 500 + ROWS_AFTER_CHANGE
     expected = np.clip((np.arange(len(mean)) - ROWS_BEFORE_CHANGE + 1) / 50, 0, 10)
     assert np.abs(mean - expected).max() < 5 / math.sqrt(160)
@@ -113,26 +123,26 @@ def test_the_grid_is_whole_and_without_outliers_there_is_one_kind():
 # --- judges -----------------------------------------------------------------------------------------------
 
 
-def truth(means, variance=1.0):
+def make_truth(means, variance=1.0):
     means = np.array(means, dtype=float)
     return Scenario(np.zeros((1, means.shape[1])), np.zeros(1, int), 0, 0, means, variance, {"d": "1"}, 0)
 
 
 def test_the_error_of_means_is_the_largest_in_the_best_order():
-    scenario = truth([[0.0, 0.0], [6.0, 0.0]])
+    scenario = make_truth([[0.0, 0.0], [6.0, 0.0]])
     assert compute_mean_error(np.array([[6.1, 0.0], [0.0, -0.25]]), np.ones((2, 2)), scenario) == pytest.approx(0.25)
     assert compute_mean_error(np.array([[6.1, 0.0], [np.nan, 0.0]]), np.ones((2, 2)), scenario) == math.inf
 
 
 def test_the_error_of_variances_is_a_factor_either_way():
-    scenario = truth([[0.0, 0.0]], variance=10.0)
+    scenario = make_truth([[0.0, 0.0]], variance=10.0)
     assert compute_variance_error(np.zeros((1, 2)), np.array([[10.0, 5.0]]), scenario) == pytest.approx(2)
     assert compute_variance_error(np.zeros((1, 2)), np.array([[15.0, 10.0]]), scenario) == pytest.approx(1.5)
     for bad in (0.0, np.nan):
         assert compute_variance_error(np.zeros((1, 2)), np.array([[10.0, bad]]), scenario) == math.inf
 
 
-class Median:
+class MedianLearner:
     """A learner made by hand: median and spread of the last 250 rows, plus a fixed error."""
 
     def __init__(self, components=1, off=0.0):
@@ -147,17 +157,17 @@ class Median:
 
 
 def test_what_is_read_is_read_300_rows_after_the_change():
-    runs = run_shifts(Median, make_settings((0.0, 0.01, 0.05), seeds=range(4)))
+    runs = run_shifts(MedianLearner, make_settings((0.0, 0.01, 0.05), seeds=range(4)))
     assert len(runs) == 5 * 7 * 3 * 4
     figures = {f.name: f for f in make_share_figures("shift", runs, 0.3)}
     assert figures["shift: of 420 runs"].value > 95
     assert figures["shift: oracle"].value == 100
     assert {"shift: shift 1e+06σ", "shift: outliers 5 %", "shift: kind clustered", "shift: d 8"} <= set(figures)
-    off = run_shifts(lambda: Median(off=0.5), make_settings((0.0,), seeds=range(2)))
+    off = run_shifts(lambda: MedianLearner(off=0.5), make_settings((0.0,), seeds=range(2)))
     assert make_share_figures("shift", off, 0.3)[0].value < 5
     assert not make_share_figures("shift", off, 0.3)[0].is_reached
     jumps = (make_variance_jump(s, f) for s in make_settings((0.0,), dims=(1, 3)) for f in (10.0, 0.1))
-    variance = run_scenarios(jumps, Median, compute_variance_error)
+    variance = run_scenarios(jumps, MedianLearner, compute_variance_error)
     assert all(run.error < 1.5 for run in variance)
 
 
@@ -173,7 +183,7 @@ def test_hindsight_is_of_clean_rows_after_the_change():
 
 
 def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
-    results, reactions = run_bursts(plain, 1, 3, 4)
+    results, reactions = run_bursts(make_plain_sra, 1, 3, 4)
     assert reactions == 0  # the plain scheme has no alarms
     assert list(results) == list(range(1, 9))
     assert all(r.immediate.shape == r.delayed.shape == (12,) for r in results.values())
@@ -183,7 +193,7 @@ def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
 
 
 def test_the_benchmark_finds_plain_sra_locked_out():
-    figures = {f.name: f for f in robustness.measure(True, plain)}
+    figures = {f.name: f for f in robustness.measure(True, make_plain_sra)}
     assert all(np.isfinite(f.value) for f in figures.values())
     assert figures["shift, K=1: shift 1σ"].value > 60
     assert figures["shift, K=1: shift 1e+06σ"].value == 0
@@ -197,7 +207,7 @@ def test_the_benchmark_finds_plain_sra_locked_out():
 
 def test_the_cost_is_of_every_case_beside_adwin(monkeypatch):
     monkeypatch.setattr(auto_latency, "CASES", ((1, 1), (2, 1)))
-    figures = {f.name: f for f in auto_latency.measure(True, plain)}
+    figures = {f.name: f for f in auto_latency.measure(True, make_plain_sra)}
     assert next(iter(figures)) == "ADWIN.update"
     assert figures["process, K=1, d=1"].at_most == 600
     assert figures["score, K=1, d=1"].at_most == 200

@@ -7,11 +7,17 @@ import limpet as lp
 from limpet_lab.baselines.online_em import OnlineEM
 from limpet_lab.baselines.timing import make_baselines, make_numpy_job
 from limpet_lab.bench import BENCHMARKS, fleet, runtime
-from limpet_lab.bench._workloads import N_WARMUP_POINTS, make_cycling_job, make_detector_kinds, make_sra_kind, draw_points
-from limpet_lab.plots.scaling import draw_growth, spread
+from limpet_lab.bench._workloads import (
+    N_WARMUP_POINTS,
+    draw_points,
+    make_cycling_job,
+    make_detector_kinds,
+    make_sra_kind,
+)
+from limpet_lab.plots.scaling import draw_growth, spread_heights
 
 
-def named(figures):
+def map_by_name(figures):
     assert all(np.isfinite(figure.value) and figure.value >= 0.0 for figure in figures)
     assert len({figure.name for figure in figures}) == len(figures)
     return {figure.name: figure for figure in figures}
@@ -47,7 +53,7 @@ def test_points_have_their_distribution():
 
 def test_a_job_uses_other_points_at_each_call_and_returns_their_number():
     seen = []
-    job, n = make_cycling_job(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, worth=50)
+    job, n = make_cycling_job(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, min_points=50)
     job()
     assert n == 50
     assert len(seen) == len(set(seen)) == 10
@@ -55,7 +61,7 @@ def test_a_job_uses_other_points_at_each_call_and_returns_their_number():
 
 def test_detector_kinds_are_full_and_compact():
     assert set(make_detector_kinds()) == {"Detector, K=1, d=1", "Detector, K=2, d=1", "compact Detector, K=1, d=1"}
-    assert make_detector_kinds()["compact Detector, K=1, d=1"].make_model().memory == "compact"
+    assert make_detector_kinds()["compact Detector, K=1, d=1"].make_learner().memory == "compact"
 
 
 # Baselines
@@ -111,29 +117,29 @@ def test_the_benchmarks_are_named():
 
 
 def test_ticks_measure_the_speed_beside_the_scalar_kernel():
-    figures = named(fleet.measure_ticks(500, 1))
+    figures = map_by_name(fleet.measure_ticks(500, 1))
     assert figures["500 streams × 1 point: update(keys, X)"].at_least == 50.0
     assert figures["update(keys, X) over the scalar kernel alone, one core"].at_least == 3.0
     assert figures["state after the start"].is_reached
 
 
 def test_frames_of_every_library_are_processed():
-    figures = named(fleet.measure_frames(2000, 50, 1))
+    figures = map_by_name(fleet.measure_frames(2000, 50, 1))
     assert sum("integers" in name for name in figures) == 3
     assert sum("strings" in name for name in figures) == 6
 
 
 def test_starts_are_timed():
-    assert set(named(fleet.measure_starts(50))) == {"a new stream: its start, 50 of them in a call"}
+    assert set(map_by_name(fleet.measure_starts(50))) == {"a new stream: its start, 50 of them in a call"}
 
 
 def test_fleets_are_saved_and_loaded():
-    assert set(named(fleet.measure_files(100, 1))) == {"10^2 states saved", "10^2 states loaded"}
+    assert set(map_by_name(fleet.measure_files(100, 1))) == {"10^2 states saved", "10^2 states loaded"}
 
 
 def test_detectors_are_measured_by_bytes_and_speed(monkeypatch):
     monkeypatch.setitem(fleet.GOALS_BYTES, "plain", 128)
-    figures = named(fleet.measure_detector_ticks("plain", make_sra_kind(), 300, 1))
+    figures = map_by_name(fleet.measure_detector_ticks("plain", make_sra_kind(), 300, 1))
     assert figures["plain: state after the start"].is_reached
     assert "plain: 300 streams × 1 point" in figures
 
@@ -142,7 +148,9 @@ def test_the_runtime_of_every_kind_is_measured(monkeypatch):
     pytest.importorskip("pysad")
     monkeypatch.setattr(runtime, "MAX_STREAMS_TIMED_TOGETHER", 100)
     kinds, few = {"K=2, d=1": make_sra_kind()}, make_baselines()[:1]
-    figures = named(runtime.measure_one_stream(kinds, few, 100, 1) + runtime.measure_fleets(kinds, few, [100, 1000], 100, 1))
+    figures = map_by_name(
+        runtime.measure_one_stream(kinds, few, 100, 1) + runtime.measure_fleets(kinds, few, [100, 1000], 100, 1)
+    )
     assert {"K=2, d=1: update(x)", "K=2, d=1: process", "river ADWIN: one stream"} <= set(figures)
     assert {"K=2, d=1: fleet of 10^2", "K=2, d=1: fleet of 10^3", "river ADWIN: a dict of 10^1"} <= set(figures)
     assert f"{runtime.NUMPY_LABEL}: fleet of 10^3" in figures
@@ -150,14 +158,14 @@ def test_the_runtime_of_every_kind_is_measured(monkeypatch):
 
 def test_a_fleet_that_takes_too_much_memory_is_left_out(monkeypatch):
     monkeypatch.setattr(runtime, "MAX_FLEET_BYTES", 128 * 100)
-    figures = named(runtime.measure_fleets({"K=2, d=1": make_sra_kind()}, [], [100, 1000], 100, 1))
+    figures = map_by_name(runtime.measure_fleets({"K=2, d=1": make_sra_kind()}, [], [100, 1000], 100, 1))
     assert "K=2, d=1: fleet of 10^2" in figures
     assert "K=2, d=1: fleet of 10^3" not in figures
 
 
 def test_growth_is_measured_in_all_directions(monkeypatch):
     pytest.importorskip("pysad")
-    monkeypatch.setattr(runtime, "detector_kind", make_sra_kind)
+    monkeypatch.setattr(runtime, "make_detector_kind", make_sra_kind)
     assert len(runtime.make_stream_jobs(1)) == 8
     assert len(runtime.make_point_jobs(1)) == 6
     assert set(runtime.make_kind_jobs(make_sra_kind(), 50)) == {"fleet", "process", "update(x)"}
@@ -175,6 +183,6 @@ def test_growth_is_drawn():
 
 
 def test_names_are_moved_apart():
-    moved = spread(np.array([0.2, 0.21, 0.22, 0.9]), 0.1)
+    moved = spread_heights(np.array([0.2, 0.21, 0.22, 0.9]), 0.1)
     assert (np.diff(moved) >= 0.1 - 1e-6).all()
     assert moved[3] == 0.9

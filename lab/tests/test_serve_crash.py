@@ -4,7 +4,7 @@ import json
 import sqlite3
 
 from harness.retrying_client import Client
-from harness.server_store_check import look
+from harness.server_store_check import compare_store
 from limpet_lab.bench.serve_crash import run_with_kills
 
 
@@ -19,10 +19,10 @@ def test_acknowledged_points_are_stored_once_and_learned_as_without_the_kill(tmp
     assert after.n_alarms > 0
     assert after.equal == dict.fromkeys(after.equal, True)
     for fault in ("lost", "doubled", "more", "scores", "states", "alarms"):
-        assert is_seen(fault, store, clients, tmp_path / f"{fault}.db"), fault
+        assert is_fault_detected(fault, store, clients, tmp_path / f"{fault}.db"), fault
 
 
-def is_seen(fault, store, clients, path):
+def is_fault_detected(fault, store, clients, path):
     """Return whether the check detects a fault in a copy of the store; otherwise the test above proves nothing."""
     client = max(clients, key=lambda candidate: len(candidate.alarms) + (candidate.width == 1))
     with sqlite3.connect(store) as whole, sqlite3.connect(path) as copy:
@@ -46,5 +46,5 @@ def is_seen(fault, store, clients, path):
     if fault == "states":
         kept = [[value + 1e-9 if value else value for value in kept[0]], *kept[1:]]
     other = Client(client.key, client.width, client.together, client.named, 0, 0, kept, client.alarms)
-    after = look(str(path), [other])
+    after = compare_store(str(path), [other])
     return getattr(after, fault) if fault in ("lost", "doubled", "more") else not after.equal[fault]

@@ -9,7 +9,7 @@ from harness import spark_job
 from harness.spark_job import WITHIN, Job
 from harness.spark_session import spark_session
 from limpet_lab.bench import spark as bench
-from limpet_lab.bench.spark_crash import JobOutput, make_figures, are_columns_equal, write_input
+from limpet_lab.bench.spark_crash import JobOutput, are_columns_equal, make_figures, write_input
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 

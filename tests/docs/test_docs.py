@@ -185,19 +185,19 @@ def test_documented_names_are_in_the_docs(name):
 def test_figures_of_the_readme_equal_the_benchmark():
     """After `limpet bench --json FILE`: python lab/pages/readme_table.py FILE."""
     text = (ROOT / "README.md").read_text()
-    assert import_script("readme_table").readme_with_table(text) == text
+    assert import_script("readme_table").fill_readme(text) == text
 
 
 def test_figures_of_the_reproduction_equal_its_results():
     """After `limpet reproduce --out DIR`: python lab/pages/reproduction_page.py DIR."""
     text = (GUIDE / "reproduction.md").read_text(encoding="utf-8")
-    assert import_script("reproduction_page").page_with_figures(text) == text
+    assert import_script("reproduction_page").fill_page(text) == text
 
 
 def test_figures_of_streams_equal_the_benchmark():
     """After `limpet bench detect watch_crash jetstream --json FILE`: python lab/pages/streams_page.py FILE."""
     text = (GUIDE / "streams.md").read_text(encoding="utf-8")
-    assert import_script("streams_page").page_with_figures(text) == text
+    assert import_script("streams_page").fill_page(text) == text
 
 
 @pytest.mark.parametrize("name", [*BENCHMARKS, "reproduction"])

@@ -228,6 +228,3 @@ def _connect(port: int, connections: int) -> list[Connection]:
 def _close_all(lines: list[Connection]) -> None:
     for line in lines:
         line.socket.close()
-
-
-seconds_of, seconds_of_rounds, settle = time_list_requests, time_rounds, warm_up  # the names that lab/ imports

@@ -97,8 +97,3 @@ def run_server(store: str, folder: Path, *options: str) -> Iterator[ServerProces
         yield server
     finally:
         server.kill()
-
-
-# The names that lab/ imports.
-Served = ServerProcess
-serving = run_server

@@ -111,8 +111,3 @@ def to_bytes(points: PointBlock) -> bytes:
 
 def to_tuple(alarm: dict[str, Any]) -> tuple[str, int, int]:
     return alarm["kind"], alarm["row"], alarm["onset"]
-
-
-# The names that lab/ imports.
-Aftermath = StoreComparison
-look = compare_store

@@ -108,6 +108,3 @@ def compare_runs(first: Watch, second: Watch) -> dict[str, bool]:
         "position": first_checkpoint[1] == second_checkpoint[1],
         "state": first_checkpoint[2] == second_checkpoint[2],
     }
-
-
-same = compare_runs  # the name that lab/ imports

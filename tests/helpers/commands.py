@@ -52,6 +52,3 @@ def detect_in_process(path, **settings):
     except typer.Exit as exit:
         return exit.exit_code, console.file.getvalue()
     return 0, console.file.getvalue()
-
-
-here, limpet = run_in_process, run_limpet  # the names that lab/tests imports

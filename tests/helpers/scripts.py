@@ -14,6 +14,3 @@ def import_script(name):
         return import_module(name)
     finally:
         sys.path.pop(0)
-
-
-script_of = import_script  # the name that lab/tests imports

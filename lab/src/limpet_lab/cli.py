@@ -11,7 +11,7 @@ from rich.console import Console
 
 from limpet_lab.bench import DEFAULT_BENCHMARKS, SLOW_BENCHMARKS, list_benchmarks
 from limpet_lab.paper import runner
-from limpet_lab.paper.config import QUICK_TRIALS, TRIALS, Plan
+from limpet_lab.paper.config import N_QUICK_TRIALS, N_TRIALS, Plan
 
 INTERRUPTED_EXIT_CODE = 130  # as shells have it
 
@@ -26,7 +26,7 @@ def run_reproduce(
     console: Console,
 ) -> None:
     """Run the results, print their paths, and exit with 1 if some could not run."""
-    plan = Plan(trials or (QUICK_TRIALS if quick else TRIALS), quick, workers)
+    plan = Plan(trials or (N_QUICK_TRIALS if quick else N_TRIALS), quick, workers)
     folder = out or Path("reproduction-quick" if quick else "reproduction")
     try:
         complete = runner.reproduce(names, folder, plan, console, resume)
@@ -40,7 +40,7 @@ def run_reproduce(
 
 def list_results() -> None:
     """Print the names and titles of all results."""
-    title_by_name = runner.titles()
+    title_by_name = runner.get_titles()
     width = max(map(len, title_by_name))
     for name, title in title_by_name.items():
         typer.echo(f"{name:{width}}  {title}")

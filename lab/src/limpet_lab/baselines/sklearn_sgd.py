@@ -24,29 +24,29 @@ def compute_decisions(model: Any, Z: FloatArray, y: FloatArray) -> FloatArray:
     """Return the predictions of an SGDRegressor or SGDClassifier for each row, before it learns the row."""
     loss, rate = LOSS_CODES[model.loss], RATE_CODES[model.learning_rate]
     target = y if loss == HUBER_LOSS else np.where(y > 0.5, 1.0, -1.0)
-    out = np.empty(len(y))
+    decisions = np.empty(len(y))
     power = getattr(model, "power_t", 0.0)
-    _descend(np.ascontiguousarray(Z), target, loss, rate, model.eta0, power, model.alpha, model.epsilon, out)
-    return out
+    _descend(np.ascontiguousarray(Z), target, loss, rate, model.eta0, power, model.alpha, model.epsilon, decisions)
+    return decisions
 
 
 def follow_sklearn(model: Any, Z: FloatArray, y: FloatArray) -> FloatArray:
-    """The same by the library: `partial_fit` a row at a time, predicted from its coefficients."""
+    """Return the same by the library: `partial_fit` a row at a time, predicted from its coefficients."""
     from sklearn import config_context
 
     labels = model.loss != "huber"
     first = {"classes": np.array([0.0, 1.0])} if labels else {}
-    out = np.zeros(len(y))
+    decisions = np.zeros(len(y))
     with config_context(assume_finite=True, skip_parameter_validation=True):
         for row, x in enumerate(Z):
             if row:
-                out[row] = model.coef_.ravel() @ x + model.intercept_[0]
+                decisions[row] = model.coef_.ravel() @ x + model.intercept_[0]
             model.partial_fit(x[None], y[row : row + 1], **first)
-    return out
+    return decisions
 
 
 def compute_probabilities(decisions: FloatArray, loss: str) -> FloatArray:
-    """Of label 1, as `predict_proba` has them for this loss.
+    """Return the probabilities of label 1, as `predict_proba` has them for this loss.
 
     >>> compute_probabilities(np.array([-2.0, 0.0, 0.5]), "modified_huber")
     array([0.  , 0.5 , 0.75])
@@ -57,7 +57,7 @@ def compute_probabilities(decisions: FloatArray, loss: str) -> FloatArray:
 
 
 def _descend_loop(
-    Z: Any, y: Any, loss: int, rate: int, eta0: float, power: float, alpha: float, epsilon: float, out: Any
+    Z: Any, y: Any, loss: int, rate: int, eta0: float, power: float, alpha: float, epsilon: float, decisions: Any
 ) -> None:
     p = Z.shape[1]
     intercept, offset = 0.0, 0.0
@@ -68,7 +68,7 @@ def _descend_loop(
         decision = intercept
         for i in range(p):
             decision += weights[i] * Z[t, i]
-        out[t] = decision
+        decisions[t] = decision
         eta = eta0
         if rate == INVERSE_RATE:
             eta = eta0 / (t + 1.0) ** power

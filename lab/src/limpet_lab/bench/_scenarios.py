@@ -27,7 +27,11 @@ ROWS_BEFORE_CHANGE = 1000  # rows before the change
 ROWS_AFTER_CHANGE = 300  # rows from the change, or from the end of the ramp, to the reading
 COMPONENT_DISTANCE_SD = 6.0  # between two components
 OUTLIER_RANGE_SD = 20.0  # of scattered outliers
-CLUSTER_DISTANCE_SD, CLUSTER_SD, MIN_CLUSTER_CLEARANCE_SD = 15.0, 0.1, 5.0  # clustered ones: how far from the level, how wide, how far from any component
+CLUSTER_DISTANCE_SD, CLUSTER_SD, MIN_CLUSTER_CLEARANCE_SD = (
+    15.0,
+    0.1,
+    5.0,
+)  # clustered ones: how far from the level, how wide, how far from any component
 OUTLIER_SOURCE = -1  # the source of an outlier
 
 SHIFT_SIZES_SD = (1.0, 3.0, 10.0, 100.0, 1e6)
@@ -40,7 +44,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Setting:
-    """What surrounds a change: coordinates, outliers and the seed."""
+    """The surroundings of a change: coordinates, outliers and the seed."""
 
     dim: int = 1
     rate: float = 0.0
@@ -57,9 +61,15 @@ class Setting:
         kind = self.kind if self.rate > 0 else "none"
         return {"outliers": f"{100 * self.rate:g} %", "kind": kind, "d": str(self.dim)}
 
-    def make_generator(self, *more: float) -> np.random.Generator:
+    def make_generator(self, *parameters: float) -> np.random.Generator:
         """Return a generator seeded by the setting and by everything else that distinguishes two runs."""
-        numbers = (self.seed, self.dim, 1000 * self.rate, OUTLIER_KINDS.index(self.kind), *(1000 * x for x in more))
+        numbers = (
+            self.seed,
+            self.dim,
+            1000 * self.rate,
+            OUTLIER_KINDS.index(self.kind),
+            *(1000 * x for x in parameters),
+        )
         return np.random.default_rng([round(x) for x in numbers])
 
     @property
@@ -72,15 +82,15 @@ class Setting:
 class Scenario:
     """A stream up to the row where the estimate is read, and the truth at that row.
 
-    y: (T, d). source: (T,), the component each row comes from, −1 for outliers. change: first row that differs.
-    settled: first row from which the truth stays as it is. means: (K, d) and variance, of every coordinate: the truth.
+    y: (T, d). source: (T,), the component each row comes from, −1 for outliers. change_row: first row that differs.
+    settled_row: first row from which the truth is constant. means: (K, d) and variance, of every coordinate: the truth.
     labels: the groups that its result is counted in. seed: the setting's.
     """
 
     y: FloatArray
     source: npt.NDArray[np.int64]
-    change: int
-    settled: int
+    change_row: int
+    settled_row: int
     means: FloatArray
     variance: float
     labels: dict[str, str]
@@ -93,7 +103,7 @@ def make_settings(
     dims: Sequence[int] = DIMENSIONS,
     seeds: Sequence[int] = (0,),
 ) -> Iterator[Setting]:
-    """All combinations; without outliers there is only one kind."""
+    """Yield all combinations; without outliers there is only one kind."""
     for dim in dims:
         for rate in rates:
             for kind in kinds if rate > 0 else kinds[:1]:
@@ -102,7 +112,7 @@ def make_settings(
 
 
 def make_level_shift(setting: Setting, size: float, components: int = 1, alone: bool = False) -> Scenario:
-    """All components move at once by `size` σ; or, alone, only the one of two that moves away from the other."""
+    """Shift all components at once by `size` σ; or, alone, only the one of two that moves away from the other."""
     rng = setting.make_generator(0, components, alone, size)
     before = make_component_means(components, setting.dim)
     path = np.tile(before, (ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE, 1, 1))
@@ -114,7 +124,7 @@ def make_level_shift(setting: Setting, size: float, components: int = 1, alone: 
 
 
 def make_variance_jump(setting: Setting, factor: float) -> Scenario:
-    """The variance of every coordinate is multiplied by `factor`; the level stays."""
+    """Multiply the variance of every coordinate by `factor`; the level stays."""
     rng = setting.make_generator(1, factor)
     path = np.zeros((ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE, 1, setting.dim))
     scale = np.where(np.arange(len(path)) < ROWS_BEFORE_CHANGE, 1.0, np.sqrt(factor))
@@ -123,35 +133,37 @@ def make_variance_jump(setting: Setting, factor: float) -> Scenario:
 
 
 def make_ramp(setting: Setting, size: float = 10.0, length: int = 500) -> Scenario:
-    """The level moves by `size` σ in `length` equal steps, then stays; read 300 rows after the last step."""
+    """Move the level by `size` σ in `length` equal steps; it is read 300 rows after the last step."""
     rng = setting.make_generator(2, size)
-    progress = np.clip((np.arange(ROWS_BEFORE_CHANGE + length + ROWS_AFTER_CHANGE) - ROWS_BEFORE_CHANGE + 1.0) / length, 0.0, 1.0)
+    progress = np.clip(
+        (np.arange(ROWS_BEFORE_CHANGE + length + ROWS_AFTER_CHANGE) - ROWS_BEFORE_CHANGE + 1.0) / length, 0.0, 1.0
+    )
     path = progress[:, None, None] * size * draw_direction(setting, rng)
     labels = {"ramp": f"{size:g}σ", **setting.labels}
     return draw_scenario(setting, rng, path, path[:, 0], np.ones(len(path)), labels, ROWS_BEFORE_CHANGE + length)
 
 
 def draw_burst(rng: np.random.Generator, length: int, dim: int) -> FloatArray:
-    """Scattered outliers in a row: (length, d), each coordinate within ±20σ of the level 0."""
+    """Draw consecutive outliers: (length, d), each coordinate within ±20σ of the level 0."""
     return rng.uniform(-OUTLIER_RANGE_SD, OUTLIER_RANGE_SD, (length, dim))
 
 
 def make_component_means(components: int, dim: int) -> FloatArray:
-    """The component means before the change: (K, d)."""
+    """Return the component means before the change: (K, d)."""
     means = np.zeros((components, dim))
     means[:, 0] = COMPONENT_DISTANCE_SD * np.arange(components)
     return means
 
 
 def select_moving_components(setting: Setting, components: int, alone: bool) -> slice:
-    """The components that move: all, or alone the upper one up or the lower one down."""
+    """Return the components that move: all, or alone the upper one up or the lower one down."""
     if not alone:
         return slice(None)
     return slice(components - 1, None) if setting.is_upward else slice(0, 1)
 
 
 def draw_direction(setting: Setting, rng: np.random.Generator) -> FloatArray:
-    """1 or −1 in the coordinates that move, else 0: (d,)."""
+    """Draw 1 or −1 in the coordinates that move, else 0: (d,)."""
     sign = 1.0 if setting.is_upward else -1.0
     if setting.seed % 2 == 0:
         return np.full(setting.dim, sign)
@@ -167,27 +179,27 @@ def draw_scenario(
     level: FloatArray,
     scale: FloatArray,
     labels: dict[str, str],
-    settled: int,
+    settled_row: int,
 ) -> Scenario:
-    """The stream whose components go along `path` (T, K, d), with the outliers of the setting about `level`."""
+    """Draw a stream whose components follow `path` (T, K, d), with the outliers of the setting around `level`."""
     n, components, dim = path.shape
     source = np.asarray(rng.integers(components, size=n))
     y = path[np.arange(n), source] + scale[:, None] * rng.standard_normal((n, dim))
     outliers = rng.random(n) < setting.rate
     if setting.kind == "clustered":
-        strange = draw_cluster_center(rng, path) + CLUSTER_SD * rng.standard_normal((n, dim))
+        outlier_values = draw_cluster_center(rng, path) + CLUSTER_SD * rng.standard_normal((n, dim))
     else:
         low = -OUTLIER_RANGE_SD if setting.kind == "uniform" else 0.0
-        strange = level + rng.uniform(low, OUTLIER_RANGE_SD, (n, dim))
-    y[outliers], source[outliers] = strange[outliers], OUTLIER_SOURCE
-    return Scenario(y, source, ROWS_BEFORE_CHANGE, settled, path[-1], float(scale[-1] ** 2), labels, setting.seed)
+        outlier_values = level + rng.uniform(low, OUTLIER_RANGE_SD, (n, dim))
+    y[outliers], source[outliers] = outlier_values[outliers], OUTLIER_SOURCE
+    return Scenario(y, source, ROWS_BEFORE_CHANGE, settled_row, path[-1], float(scale[-1] ** 2), labels, setting.seed)
 
 
 def draw_cluster_center(rng: np.random.Generator, path: FloatArray) -> FloatArray:
-    """A place 15σ from the first level and apart from all components on the whole of their way."""
+    """Draw a position 15σ from the first level, and away from all components on their whole path."""
     occupied = np.concatenate((*path[::20], path[-1]))
     while True:
-        away = rng.standard_normal(path.shape[2])
-        position: FloatArray = path[0].mean(axis=0) + CLUSTER_DISTANCE_SD * away / np.linalg.norm(away)
+        direction = rng.standard_normal(path.shape[2])
+        position: FloatArray = path[0].mean(axis=0) + CLUSTER_DISTANCE_SD * direction / np.linalg.norm(direction)
         if np.linalg.norm(occupied - position, axis=1).min() >= MIN_CLUSTER_CLEARANCE_SD:
             return position

@@ -32,7 +32,7 @@ class CommandCost:
 
 
 def measure_command(command: Sequence[str], cwd: str | None = None) -> CommandCost:
-    """Runs a command to its end."""
+    """Run a command to its end, and measure it."""
     starter = [sys.executable, "-c", STARTER_SCRIPT, *command]
     completed = subprocess.run(starter, cwd=cwd, capture_output=True, text=True, check=True)
     seconds, memory, code = completed.stdout.split()
@@ -67,6 +67,6 @@ def measure_best_times(jobs: Mapping[str, Job], rounds: int, repeats: int = 1) -
 
 
 def measure_times_per_point(jobs: Mapping[str, tuple[Job, int]], rounds: int) -> list[Figure]:
-    """The shortest time of each job, by its points; see `measure_best_times`."""
+    """Measure the shortest time of each job, per point; see `measure_best_times`."""
     times = measure_best_times({name: job for name, (job, _) in jobs.items()}, rounds)
     return [Figure(name, times[name] / points * 1e9, "ns per point") for name, (_, points) in jobs.items()]

@@ -25,35 +25,35 @@ MIN_TIMED_POINTS = 5000  # points
 
 
 def draw_points(n: int, components: int, dim: int, outliers: float = 0.0) -> FloatArray:
-    """Rows of components of equal weight, σ = 1, 6σ apart in every coordinate, and a share of outliers: (n, d)."""
+    """Draw rows of components of equal weight, σ = 1, 6σ apart in every coordinate, and a share of outliers: (n, d)."""
     rng = np.random.default_rng([components, dim])
     means = COMPONENT_DISTANCE_SD * np.arange(components, dtype=np.float64)[:, None] + np.zeros(dim)
     rows: FloatArray = means[rng.integers(components, size=n)] + rng.standard_normal((n, dim))
-    out = rng.random(n) < outliers
-    rows[out] = rng.uniform(means.min() - 20.0, means.max() + 20.0, (int(out.sum()), dim))
+    is_outlier = rng.random(n) < outliers
+    rows[is_outlier] = rng.uniform(means.min() - 20.0, means.max() + 20.0, (int(is_outlier.sum()), dim))
     return rows
 
 
 class StreamKind:
-    """A kind of stream: what learns it, and points like those that it is going to see."""
+    """A kind of stream: its learner, and its points."""
 
     def __init__(self, components: int, dim: int, outliers: float = 0.0, **settings: Any) -> None:
         self.components, self.dim, self.outliers, self.settings = components, dim, outliers, settings
 
-    def make_model(self) -> Learner:
-        """A learner that has seen nothing."""
+    def make_learner(self) -> Learner:
+        """Return a learner without points."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LimpetWarning)  # that ten first points are few
-            make = SRA if {"gamma", "rho"} & set(self.settings) else Detector
-            return make(self.components, **self.settings)
+            learner_class = SRA if {"gamma", "rho"} & set(self.settings) else Detector
+            return learner_class(self.components, **self.settings)
 
     def draw_points(self, n: int) -> FloatArray:
         """(n, d)."""
         return draw_points(n, self.components, self.dim, self.outliers)
 
-    def make_learner(self) -> Learner:
-        """A learner that has started, both of its ways compiled."""
-        learner, rows = self.make_model(), self.draw_points(N_WARMUP_POINTS + 1)
+    def make_started_learner(self) -> Learner:
+        """Return a learner that has started, `process` and `update` compiled."""
+        learner, rows = self.make_learner(), self.draw_points(N_WARMUP_POINTS + 1)
         learner.process(rows[:-1])
         learner.update(rows[-1])
         return learner
@@ -62,7 +62,7 @@ class StreamKind:
     def snapshot(self) -> StreamSnapshot:
         """Streams that have started, each from different points."""
         rng, rows = np.random.default_rng(0), self.draw_points(50 * N_WARMUP_POINTS)
-        fleet = Fleet(self.make_model())
+        fleet = Fleet(self.make_learner())
         for _ in range(N_WARMUP_POINTS):
             fleet.update(np.arange(N_LEARNING_STREAMS), rows[rng.integers(len(rows), size=N_LEARNING_STREAMS)])
         return fleet._membership.all_streams()
@@ -79,7 +79,7 @@ class StreamKind:
         for first in range(0, len(keys), N_LEARNING_STREAMS):
             part = states[first : first + N_LEARNING_STREAMS]
             part[:] = snapshot.states[: len(part)]
-        fleet = Fleet(self.make_model())
+        fleet = Fleet(self.make_learner())
         fleet._executor.set_width(self.dim, None)
         fleet._membership.restore(StreamSnapshot(list(keys), states, snapshot.start_buffers, snapshot.last_seen))
         return fleet
@@ -91,9 +91,11 @@ class StreamKind:
         return make_cycling_job(partial(fleet.update, keys), rows, n_streams)
 
 
-def make_cycling_job(learn: Callable[[Any], object], rows: Any, n: int, worth: int = MIN_TIMED_POINTS) -> tuple[Job, int]:
+def make_cycling_job(
+    learn: Callable[[Any], object], rows: Any, n: int, min_points: int = MIN_TIMED_POINTS
+) -> tuple[Job, int]:
     """Return a job and its number of points: calls with n rows each, different each time; more calls if n is small."""
-    n_calls, i_call = min(max(worth // n, 1), 1000), 0
+    n_calls, i_call = min(max(min_points // n, 1), 1000), 0
     starts = range(0, len(rows) - n + 1, min(n, MAX_CALL_SHIFT_ROWS))
 
     def job() -> None:
@@ -109,8 +111,10 @@ def make_cycling_job(learn: Callable[[Any], object], rows: Any, n: int, worth: i
 
 @cache
 def make_sra_kind(components: int = 2, dim: int = 1, outliers: float = 0.0) -> StreamKind:
-    """The plain scheme, set by hand; where there are many numbers to learn, from more first points than usual."""
-    return StreamKind(components, dim, outliers, gamma=6.0 * math.sqrt(dim), rho=0.01, n_init=max(10, 4 * components * dim))
+    """Return SRA with settings; with many parameters it starts from more points than usual."""
+    return StreamKind(
+        components, dim, outliers, gamma=6.0 * math.sqrt(dim), rho=0.01, n_init=max(10, 4 * components * dim)
+    )
 
 
 @cache

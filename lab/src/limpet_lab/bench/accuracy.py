@@ -19,11 +19,13 @@ FAILED_START_MSE = 0.1  # an S_eval per coordinate beyond which a component lies
 
 
 def measure(quick: bool) -> list[Figure]:
-    """S_bc, S_ac, S_tot for each stream; the share of failed starts; the lock-out on the printed 3-D data."""
+    """Measure S_bc, S_ac, S_tot for each stream; the share of failed starts; the lock-out on the printed 3-D data."""
     seeds = range(5 if quick else N_SEEDS)
     figures = []
     for make, goals in ((make_abrupt, (0.001, 0.004, 0.003)), (make_gradual, (0.001, 0.002, 0.001))):
-        figures += measure_learner("SRA", make, 1, goals, seeds, lambda: SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"))
+        figures += measure_learner(
+            "SRA", make, 1, goals, seeds, lambda: SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
+        )
     for make in (make_abrupt, make_gradual):
         figures += measure_learner(
             "SRA", make, 3, (0.035, None, None), seeds, lambda: SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")
@@ -35,17 +37,17 @@ def measure(quick: bool) -> list[Figure]:
 
 def measure_learner(
     name: str,
-    make: Callable[..., Stream],
+    make_stream: Callable[..., Stream],
     dim: int,
     goals: tuple[float | None, float | None, float | None],
     seeds: range,
-    learner: Callable[[], Learner],
+    make_learner: Callable[[], Learner],
 ) -> list[Figure]:
-    """The figures of one learner on one kind of stream."""
+    """Measure one learner on one kind of stream."""
     errors, rejected = [], []
     for seed in seeds:
-        stream = make(dim=dim, seed=seed)
-        model = learner()
+        stream = make_stream(dim=dim, seed=seed)
+        model = make_learner()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LimpetWarning)  # the lock-out starves a component: it is shown below
             means = model.process(stream.y, record="means").means
@@ -54,7 +56,7 @@ def measure_learner(
         errors.append(segment_mse(means, stream.means, stream.change_points[0]))
         rejected.append(model.n_rejected / model.n_seen)
     table = np.array(errors)
-    title = f"{name}, {dim}-D {make.__name__.removeprefix('make_')}"
+    title = f"{name}, {dim}-D {make_stream.__name__.removeprefix('make_')}"
     figures = [
         Figure(f"{title}: {metric}", float(np.median(table[:, column])), "", goal)
         for column, (metric, goal) in enumerate(zip(("S_bc", "S_ac", "S_tot"), goals, strict=True), start=1)

@@ -21,7 +21,7 @@ FIRST_SEED = 1_000  # the first seed: the size of a block was chosen on streams 
 
 
 def measure_drift_detectors(quick: bool) -> list[Figure]:
-    """Of each rise: how many of the streams it was found in, the median delay, and false alarms before it."""
+    """Measure for each rise the share of streams in which it is found, the median delay, and false alarms before."""
     from river import drift
 
     from limpet.adapters.river import DriftDetector
@@ -33,9 +33,9 @@ def measure_drift_detectors(quick: bool) -> list[Figure]:
     }
     figures = []
     for before, after in ERROR_RATE_RISES:
-        for name, make in detectors.items():
+        for name, make_detector in detectors.items():
             seeds = range(FIRST_SEED, FIRST_SEED + (5 if quick else 50))
-            outcomes = [detect_rise(make(), draw_errors(before, after, seed)) for seed in seeds]
+            outcomes = [detect_rise(make_detector(), draw_errors(before, after, seed)) for seed in seeds]
             delays = [delay for _, delay in outcomes if delay is not None]
             title = f"errors from {before:.0%} to {after:.0%}, {name}"
             figures += [
@@ -51,7 +51,7 @@ def measure_drift_detectors(quick: bool) -> list[Figure]:
 
 
 def draw_errors(before: float, after: float, seed: int) -> list[int]:
-    """Zeros and ones, with so many ones before and after the rise."""
+    """Draw zeros and ones, with these shares of ones before and after the rise."""
     rng = np.random.default_rng(seed)
     drawn = np.concatenate([rng.random(ROWS_BEFORE_RISE) < before, rng.random(ROWS_AFTER_RISE) < after])
     numbers: list[int] = drawn.astype(int).tolist()
@@ -96,13 +96,15 @@ def measure(quick: bool) -> list[Figure]:
             Figure(f"{name}", ours, "ns per point"),
             Figure(f"{name}: over the core", ours - core, "ns per point"),
         ]
-    both = times["ours river AnomalyDetector, learn_one + score_one"]
-    speed = Figure("river AnomalyDetector, d=3: learned and scored", n / both, "points/s", at_least=GOAL_POINTS_PER_S)
+    both_seconds = times["ours river AnomalyDetector, learn_one + score_one"]
+    speed = Figure(
+        "river AnomalyDetector, d=3: learned and scored", n / both_seconds, "points/s", at_least=GOAL_POINTS_PER_S
+    )
     return [*figures, speed, *measure_drift_detectors(quick)]
 
 
 def make_river_jobs(rows: Any) -> dict[str, JobPair]:
-    """One dict after another, and one number after another."""
+    """Return the jobs of river: one dict after another, and one number after another."""
     from limpet.adapters.river import AnomalyDetector, DriftDetector
 
     detector, drift, core, level = AnomalyDetector(), DriftDetector(), Detector(), Detector()
@@ -110,24 +112,24 @@ def make_river_jobs(rows: Any) -> dict[str, JobPair]:
     numbers = rows[:, 0].tolist()
     call_each(detector.learn_one, points[:BATCH_ROWS])
 
-    def both() -> None:
+    def run_adapter() -> None:
         learn, score = detector.learn_one, detector.score_one
         for x in points:
             score(x)
             learn(x)
 
-    def core_both() -> None:
+    def run_core() -> None:
         core.process(rows)
         core.score(rows)
 
     return {
-        "river AnomalyDetector, learn_one + score_one": (both, core_both),
+        "river AnomalyDetector, learn_one + score_one": (run_adapter, run_core),
         "river DriftDetector, update": (lambda: call_each(drift.update, numbers), lambda: level.process(rows[:, 0])),
     }
 
 
 def make_sklearn_jobs(rows: Any) -> dict[str, JobPair]:
-    """One batch after another."""
+    """Return the jobs of scikit-learn: one batch after another."""
     from limpet.adapters.sklearn import (
         OnlineGaussianMixture,
         OutlierDetector,
@@ -146,24 +148,24 @@ def make_sklearn_jobs(rows: Any) -> dict[str, JobPair]:
         RobustClassifier(),
     )
     scores, classes = StreamScores().fit(rows), np.array([0.0, 1.0])
-    core, other = Detector(), Detector()
+    outlier_core, mixture_core = Detector(), Detector()
     linear, logistic = regressor._new_learner(LinearRegression), classifier._new_learner(LogisticRegression)
     return {
         "scikit-learn OutlierDetector, partial_fit": (
             lambda: call_each(detector.partial_fit, batches),
-            lambda: call_each(core.process, batches),
+            lambda: call_each(outlier_core.process, batches),
         ),
         "scikit-learn OutlierDetector, predict": (
             lambda: call_each(detector.predict, batches),
-            lambda: call_each(lambda batch: core.score_only(batch, independent=True), batches),
+            lambda: call_each(lambda batch: outlier_core.score_only(batch, independent=True), batches),
         ),
         "scikit-learn StreamScores, transform": (
             lambda: call_each(scores.transform, batches),
-            lambda: call_each(lambda batch: core.score_only(batch, independent=True), batches),
+            lambda: call_each(lambda batch: outlier_core.score_only(batch, independent=True), batches),
         ),
         "scikit-learn OnlineGaussianMixture, partial_fit": (
             lambda: call_each(mixture.partial_fit, batches),
-            lambda: call_each(other.process, batches),
+            lambda: call_each(mixture_core.process, batches),
         ),
         "scikit-learn RobustRegressor, partial_fit": (
             lambda: call_each(lambda pair: regressor.partial_fit(*pair), pairs),
@@ -185,24 +187,24 @@ def make_sktime_jobs(values: Any) -> dict[str, JobPair]:
     pieces = split_into_batches(pd.DataFrame({"load": values}))
     arrays = [piece.to_numpy() for piece in pieces]
 
-    def ours(kind: Callable[[], Any]) -> Job:
+    def make_adapter_job(kind: Callable[[], Any]) -> Job:
         return lambda: call_each(kind().fit(pieces[0]).update, pieces[1:])
 
-    def core() -> None:
+    def run_core() -> None:
         call_each(Detector().process, arrays)
 
     return {
-        "sktime ChangePointDetector, fit + update": (ours(ChangePointDetector), core),
-        "sktime AnomalyDetector, fit + update": (ours(AnomalyDetector), core),
+        "sktime ChangePointDetector, fit + update": (make_adapter_job(ChangePointDetector), run_core),
+        "sktime AnomalyDetector, fit + update": (make_adapter_job(AnomalyDetector), run_core),
     }
 
 
 def split_into_batches(rows: Any) -> list[Any]:
-    """In batches."""
+    """Split rows into batches."""
     return [rows[first : first + BATCH_ROWS] for first in range(0, len(rows), BATCH_ROWS)]
 
 
 def call_each(call: Callable[[Any], object], points: Sequence[Any]) -> None:
-    """One call for each."""
+    """Call a function with one point after the other."""
     for point in points:
         call(point)

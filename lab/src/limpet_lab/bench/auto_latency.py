@@ -10,7 +10,7 @@ import numpy as np
 
 from limpet._optional import optional_import
 from limpet.exceptions import LimpetWarning
-from limpet.learners import SRA, Learner
+from limpet.learners import Detector, Learner
 from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench._scenarios import FloatArray, make_component_means
 from limpet_lab.bench._timing import measure_best_times
@@ -22,8 +22,8 @@ SCORE_GOAL_NS = 200.0  # ns per point, of score, for the first of the cases
 N_WARMUP_ROWS = 2000  # rows learned before the clock starts
 
 
-def measure(quick: bool, make: Callable[..., Learner] = SRA) -> list[Figure]:
-    """`process`, `score` (the scorer alone) and `update`, for one and two components in 1, 3 and 8 dimensions."""
+def measure(quick: bool, make_learner: Callable[..., Learner] = Detector) -> list[Figure]:
+    """Time `process`, `score` and `update`, for one and two components in 1, 3 and 8 dimensions."""
     with optional_import("this benchmark", "limpet-lab[bench]"):
         from river.drift import ADWIN
     n, rounds = (5_000, 3) if quick else (100_000, 5)
@@ -35,7 +35,7 @@ def measure(quick: bool, make: Callable[..., Learner] = SRA) -> list[Figure]:
         for components, dim in CASES[:4] if quick else CASES:  # eight dimensions compile for long
             rows, title = draw_stable_points(n, components, dim), f"K={components}, d={dim}"
             points: Sequence[Any] = rows[:, 0].tolist() if dim == 1 else list(rows)
-            batch, single = (make_started_learner(make, components, rows, points) for _ in range(2))
+            batch, single = (make_started_learner(make_learner, components, rows, points) for _ in range(2))
             jobs[f"process, {title}"] = lambda batch=batch, rows=rows: batch.process(rows)  # type: ignore[misc]
             jobs[f"score, {title}"] = lambda batch=batch, rows=rows: batch.score(rows)  # type: ignore[misc]
             jobs[f"update, {title}"] = lambda single=single, points=points: call_each(single.update, points)  # type: ignore[misc]
@@ -46,7 +46,7 @@ def measure(quick: bool, make: Callable[..., Learner] = SRA) -> list[Figure]:
 
 
 def draw_stable_points(n: int, components: int, dim: int) -> FloatArray:
-    """Rows of components of equal weight, σ = 1, 6σ apart along the first coordinate: (n, d)."""
+    """Draw rows of components of equal weight, σ = 1, 6σ apart along the first coordinate: (n, d)."""
     rng = np.random.default_rng([components, dim])
     rows: FloatArray = make_component_means(components, dim)[rng.integers(components, size=n)] + rng.standard_normal(
         (n, dim)
@@ -54,15 +54,17 @@ def draw_stable_points(n: int, components: int, dim: int) -> FloatArray:
     return rows
 
 
-def make_started_learner(make: Callable[..., Learner], components: int, rows: FloatArray, points: Sequence[Any]) -> Learner:
-    """A learner that is past its start, with both of its ways compiled."""
-    learner = make() if components == 1 else make(components)
+def make_started_learner(
+    make_learner: Callable[..., Learner], components: int, rows: FloatArray, points: Sequence[Any]
+) -> Learner:
+    """Return a learner that has started, with `process` and `update` compiled."""
+    learner = make_learner() if components == 1 else make_learner(components)
     learner.process(rows[:N_WARMUP_ROWS])
     call_each(learner.update, points[:10])
     return learner
 
 
 def call_each(update: Callable[[Any], object], points: Sequence[Any]) -> None:
-    """One point after the other."""
+    """Learn one point after the other."""
     for x in points:
         update(x)

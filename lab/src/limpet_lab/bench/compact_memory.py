@@ -15,7 +15,7 @@ from limpet.learners import Detector
 from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench._timing import measure_best_times
 from limpet_lab.bench.auto_latency import N_WARMUP_ROWS, draw_stable_points
-from limpet_lab.bench.detection_delay import ROWS_BEFORE_CHANGE, FALSE_ALARM_RATE, ChangeKind, draw_changed
+from limpet_lab.bench.detection_delay import FALSE_ALARM_RATE, ROWS_BEFORE_CHANGE, ChangeKind, draw_changed
 from limpet_lab.bench.false_alarm_rate import make_alarm_function, measure_rates
 
 TITLE = "Detector(memory='compact') against Detector(): bytes per stream, time per point, alarms, delays; one variable"
@@ -35,44 +35,48 @@ STREAM_FAMILIES = ("Gaussian", "Student t(3)", "log-normal", "rounded to .5 sd",
 
 
 def compute_state_bytes(memory: str, K: int, d: int = 1) -> int:
-    """Of a stream that has started: header and theta."""
+    """Compute the bytes of a stream that has started: header and theta."""
     watch = make_auto_stream_kernels("full", K, d, profile=MEMORY_PROFILES[memory])
     return 8 * (HEADER_SIZE + n_float64_slots(watch.layout.size, watch.profile.dtype))
 
 
 class DelaySummary(NamedTuple):
-    """Median delay over the streams without an alarm before the change, and the share of them that was noticed."""
+    """Median delay over the streams without an alarm before the change, and the share of them with one after it."""
 
     median_delay: float
     detected_share: float
 
 
 def measure_delay(kind: ChangeKind, share: float, runs: int, **settings: Any) -> DelaySummary:
-    """How SRA with these settings takes a change; AFTER points are waited for it."""
+    """Measure the delays of a Detector with these settings, within ROWS_AFTER_CHANGE."""
     alarms, delays = make_alarm_function(**settings), []
     for seed in range(runs):
         y = draw_changed(np.random.default_rng(1000 + seed), kind, share)
         change = alarms(y[:, None], FALSE_ALARM_RATE).change
         if not change[:ROWS_BEFORE_CHANGE].any():
-            delays.append(int(change[ROWS_BEFORE_CHANGE:].argmax()) + 1 if change[ROWS_BEFORE_CHANGE:].any() else math.inf)
+            delays.append(
+                int(change[ROWS_BEFORE_CHANGE:].argmax()) + 1 if change[ROWS_BEFORE_CHANGE:].any() else math.inf
+            )
     return DelaySummary(float(np.median(delays)), float(np.isfinite(delays).mean()))
 
 
 def measure_delays(quick: bool) -> Iterator[Figure]:
-    """Of both, on clean streams and with 5 % outliers."""
+    """Measure the delays of both, on clean streams and with 5 % outliers."""
     runs = 40 if quick else 400
     for share in (0.0, 0.05):
         for kind in CHANGE_KINDS:
-            delays = {memory: measure_delay(kind, share, runs, memory=memory) for memory in MEMORIES}
+            summaries = {memory: measure_delay(kind, share, runs, memory=memory) for memory in MEMORIES}
             label = f"{kind.name}, {share:.0%} outliers"
-            for memory, each in delays.items():
-                yield Figure(f"{label}: {memory}", each.median_delay, "points")
-                yield Figure(f"{label}: {memory}, noticed", 100.0 * each.detected_share, "%")
-            yield Figure(f"{label}: compact over full", delays["compact"].median_delay / delays["full"].median_delay, "×")
+            for memory, summary in summaries.items():
+                yield Figure(f"{label}: {memory}", summary.median_delay, "points")
+                yield Figure(f"{label}: {memory}, noticed", 100.0 * summary.detected_share, "%")
+            yield Figure(
+                f"{label}: compact over full", summaries["compact"].median_delay / summaries["full"].median_delay, "×"
+            )
 
 
 def measure_false_alarm_rates(quick: bool) -> Iterator[Figure]:
-    """Of the compact profile: its false-alarm rates over the promised ones."""
+    """Measure false-alarm rates of the compact profile, over the promised ones."""
     alarms, points = make_alarm_function(memory="compact"), 100_000 if quick else 5_000_000
     for name in STREAM_FAMILIES:
         for far in (1e-3, 1e-4):
@@ -84,7 +88,7 @@ def measure_false_alarm_rates(quick: bool) -> Iterator[Figure]:
 
 
 def measure_times(quick: bool) -> Iterator[Figure]:
-    """Of `process` on a stable stream, on one core."""
+    """Time `process` on a stable stream, on one core."""
     n, rounds = (5_000, 3) if quick else (10_000, 60)  # short rounds: some fall where the machine is idle
     learners = {}
     for memory in MEMORIES:
@@ -99,9 +103,14 @@ def measure_times(quick: bool) -> Iterator[Figure]:
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Bytes, times, the promise, delays."""
+    """Measure bytes, times, false-alarm rates and delays."""
     sizes = [
-        Figure(f"bytes per stream, {memory}, K={K}", compute_state_bytes(memory, K), "bytes", MAX_STATE_BYTES.get((memory, K)))
+        Figure(
+            f"bytes per stream, {memory}, K={K}",
+            compute_state_bytes(memory, K),
+            "bytes",
+            MAX_STATE_BYTES.get((memory, K)),
+        )
         for memory in MEMORIES
         for K in (1, 2)
     ]

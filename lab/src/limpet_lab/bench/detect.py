@@ -28,7 +28,7 @@ HEADER_LINES = {
 
 
 def write_rows(path: Path, kind: str, rows: int) -> None:
-    """A file of numbers with four decimals, some of them far out, and a change of level every million rows."""
+    """Write a file of numbers with four decimals, some of them far out, and a change of level every million rows."""
     heading, rng = HEADER_LINES[kind], np.random.default_rng(0)
     with path.open("w", encoding="ascii") as file:
         file.write(heading + "\n")
@@ -50,7 +50,7 @@ def _format_column(name: str, first: int, n: int, rng: np.random.Generator) -> l
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Each kind of file."""
+    """Measure each kind of file."""
     rows, rounds = (QUICK_ROWS, 1) if quick else (ROWS, 3)
     figures = []
     for kind in HEADER_LINES:
@@ -67,12 +67,12 @@ def _measure_file(kind: str, path: Path, rows: int, rounds: int) -> list[Figure]
         reading.append(measure_command([sys.executable, "-c", READ_SCRIPT, str(path)]))
         command = [sys.executable, "-m", "limpet", "detect", str(path)]
         detecting.append(measure_command(command, cwd=str(path.parent)))
-    alone, whole = min(run.seconds for run in reading), min(run.seconds for run in detecting)
+    reading_seconds, detecting_seconds = min(run.seconds for run in reading), min(run.seconds for run in detecting)
     name = f"{kind}, {format_power_of_ten(rows)} rows"
     strictly = kind == "3 columns together"
     return [
-        Figure(f"{name}: detect", rows / whole / 1e6, "million rows/s", at_least=1.0 if strictly else None),
-        Figure(f"{name}: reading alone", rows / alone / 1e6, "million rows/s"),
-        Figure(f"{name}: detect over reading alone", alone / whole, "of its speed"),
+        Figure(f"{name}: detect", rows / detecting_seconds / 1e6, "million rows/s", at_least=1.0 if strictly else None),
+        Figure(f"{name}: reading alone", rows / reading_seconds / 1e6, "million rows/s"),
+        Figure(f"{name}: detect over reading alone", reading_seconds / detecting_seconds, "of its speed"),
         Figure(f"{name}: memory", max(run.megabytes for run in detecting), "MB", at_most=500.0 if strictly else None),
     ]

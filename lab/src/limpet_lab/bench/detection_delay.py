@@ -56,26 +56,26 @@ ScoreFunction = Callable[[FloatArray], FloatArray]
 
 
 def draw_stable(rng: np.random.Generator, n: int, share: float) -> FloatArray:
-    """Normal points with outliers."""
+    """Draw normal points with outliers."""
     return add_outliers(rng, rng.standard_normal(n), share)
 
 
 def draw_changed(rng: np.random.Generator, kind: ChangeKind, share: float) -> FloatArray:
-    """A stream that changes after BEFORE points."""
+    """Draw a stream that changes after ROWS_BEFORE_CHANGE points."""
     y = rng.standard_normal(ROWS_BEFORE_CHANGE + ROWS_AFTER_CHANGE)
     y[ROWS_BEFORE_CHANGE:] = y[ROWS_BEFORE_CHANGE:] * kind.scale + kind.shift
     return add_outliers(rng, y, share)
 
 
 def add_outliers(rng: np.random.Generator, y: FloatArray, share: float) -> FloatArray:
-    """Puts a uniform outlier in place of a share of the points."""
-    out = rng.random(len(y)) < share
-    y[out] = rng.uniform(-OUTLIER_RANGE_SD, OUTLIER_RANGE_SD, int(out.sum()))
+    """Replace a share of the points by uniform outliers."""
+    is_outlier = rng.random(len(y)) < share
+    y[is_outlier] = rng.uniform(-OUTLIER_RANGE_SD, OUTLIER_RANGE_SD, int(is_outlier.sum()))
     return y
 
 
 def compute_cusum(ratios: FloatArray, scores: FloatArray) -> None:
-    """Page's statistic of log-likelihood ratios."""
+    """Compute Page's statistic of log-likelihood ratios."""
     total = 0.0
     for t in range(len(ratios)):
         total = max(total, 0.0) + ratios[t]
@@ -86,35 +86,35 @@ compiled_cusum = jit_entry_point(compute_cusum, releases_gil=True)
 
 
 def make_optimal_cusum(kind: ChangeKind, share: float) -> ScoreFunction:
-    """The CUSUM that knows the law before the change, the law after it, and the outliers'."""
+    """Return the CUSUM that knows the law before the change, the law after it, and the outliers'."""
 
     def density(y: FloatArray, shift: float, scale: float) -> FloatArray:
         normal = np.exp(-0.5 * ((y - shift) / scale) ** 2) / (scale * math.sqrt(2 * math.pi))
         return (1.0 - share) * normal + share * (np.abs(y) <= OUTLIER_RANGE_SD) / (2.0 * OUTLIER_RANGE_SD) + 1e-300
 
-    def scores(y: FloatArray) -> FloatArray:
+    def compute_scores(y: FloatArray) -> FloatArray:
         ratios = np.log(density(y, kind.shift, kind.scale) / density(y, 0.0, 1.0))
-        out = np.empty(len(y))
-        compiled_cusum(ratios, out)
-        return out
+        statistics = np.empty(len(y))
+        compiled_cusum(ratios, statistics)
+        return statistics
 
-    return scores
+    return compute_scores
 
 
 def make_focus(clip: float = math.inf) -> ScoreFunction:
-    """FOCuS for a mean that is not known and a variance that is, on clipped data."""
+    """Return FOCuS for an unknown mean and a known variance, on clipped data."""
     with optional_import("FOCuS", "limpet-lab[baselines]"):
         from changepoint_online import Focus, Gaussian
 
-    def scores(y: FloatArray) -> FloatArray:
+    def compute_scores(y: FloatArray) -> FloatArray:
         detector = Focus(Gaussian())
-        out = np.empty(len(y))
+        statistics = np.empty(len(y))
         for t, value in enumerate(np.clip(y, -clip, clip).tolist()):
             detector.update(value)
-            out[t] = detector.statistic()
-        return out
+            statistics[t] = detector.statistic()
+        return statistics
 
-    return scores
+    return compute_scores
 
 
 def make_adwin(delta: float) -> ScoreFunction:
@@ -122,25 +122,25 @@ def make_adwin(delta: float) -> ScoreFunction:
     with optional_import("this benchmark", "limpet-lab[bench]"):
         from river.drift import ADWIN
 
-    def scores(y: FloatArray) -> FloatArray:
-        detector, out = ADWIN(delta=delta, clock=1), np.empty(len(y))
+    def compute_scores(y: FloatArray) -> FloatArray:
+        detector, detections = ADWIN(delta=delta, clock=1), np.empty(len(y))
         for t, value in enumerate(y.tolist()):
             detector.update(value)
-            out[t] = float(detector.drift_detected)
-        return out
+            detections[t] = float(detector.drift_detected)
+        return detections
 
-    return scores
+    return compute_scores
 
 
 def find_threshold(scores: ScoreFunction, share: float, far: float, blocks: int) -> float:
-    """What the score passes once in 1/far points: within as many, it stays below with probability 1/e."""
+    """Find what the score passes once in 1/far points: within as many, it stays below with probability 1/e."""
     rng = np.random.default_rng(12345)
     peaks = [np.nanmax(scores(draw_stable(rng, round(1.0 / far), share))) for _ in range(blocks)]
     return float(np.quantile(peaks, math.exp(-1.0)))
 
 
 def find_adwin_delta(share: float, far: float, points: int) -> float:
-    """The δ at which ADWIN has this rate of detections, by halving its logarithm."""
+    """Find the δ at which ADWIN has this rate of detections, by halving its logarithm."""
     y = draw_stable(np.random.default_rng(12345), points, share)
     low, high = -60.0, 0.0
     for _ in range(8):
@@ -153,40 +153,44 @@ def find_adwin_delta(share: float, far: float, points: int) -> float:
 
 
 def make_detector_score(far: float) -> ScoreFunction:
-    """Ours, with nothing but the rate: 1 where there is an alarm."""
+    """Return the score of the Detector, given only the rate: 1 where there is an alarm."""
     return lambda y: alarms_of_ours(y[:, None], far).change.astype(float)
 
 
 def measure_median_delay(scores: ScoreFunction, threshold: float, kind: ChangeKind, share: float, runs: int) -> float:
-    """Over the runs that have no alarm before the change; AFTER without an alarm after it."""
+    """Measure the median over the runs without an alarm before the change; ROWS_AFTER_CHANGE without one after it."""
     delays = []
     for seed in range(runs):
         alarms = scores(draw_changed(np.random.default_rng(1000 + seed), kind, share)) > threshold
         if not alarms[:ROWS_BEFORE_CHANGE].any():
-            delays.append(int(alarms[ROWS_BEFORE_CHANGE:].argmax()) + 1 if alarms[ROWS_BEFORE_CHANGE:].any() else ROWS_AFTER_CHANGE)
+            delays.append(
+                int(alarms[ROWS_BEFORE_CHANGE:].argmax()) + 1
+                if alarms[ROWS_BEFORE_CHANGE:].any()
+                else ROWS_AFTER_CHANGE
+            )
     return float(np.median(delays)) if delays else math.nan
 
 
 def make_baselines(share: float, far: float, quick: bool) -> dict[str, tuple[ScoreFunction, float, int]]:
     """Name → score, threshold, runs."""
-    few = 10 if quick else 60
-    made: dict[str, tuple[ScoreFunction, float, int]] = {}
+    n_runs = 10 if quick else 60
+    baselines: dict[str, tuple[ScoreFunction, float, int]] = {}
     delta = find_adwin_delta(share, far, 100_000 if quick else 500_000)
-    made["ADWIN"] = (make_adwin(delta), 0.5, few)
-    scored: dict[str, tuple[ScoreFunction, int]] = {
+    baselines["ADWIN"] = (make_adwin(delta), 0.5, n_runs)
+    score_functions: dict[str, tuple[ScoreFunction, int]] = {
         "Page–Hinkley": (lambda y: RiverPageHinkley(delta=0.25, threshold=math.inf).process(y), 200),
         "KSWIN": (lambda y: KSWIN(alpha=0.0, window=300, stat=30).process(y), 40),
     }
     if find_spec("changepoint_online") is not None:  # under the GPL, and so no part of what `bench` installs
-        scored |= {"FOCuS": (make_focus(), 60), "FOCuS, clipped at the true 3 sd": (make_focus(3.0), 60)}
-    for name, (scores, blocks) in scored.items():
+        score_functions |= {"FOCuS": (make_focus(), 60), "FOCuS, clipped at the true 3 sd": (make_focus(3.0), 60)}
+    for name, (scores, blocks) in score_functions.items():
         threshold = find_threshold(scores, share, far, 20 if quick else blocks)
-        made[name] = (scores, threshold, few)
-    return made
+        baselines[name] = (scores, threshold, n_runs)
+    return baselines
 
 
 def measure_burst_rate(d: int, size: int, far: float, runs: int) -> float:
-    """How often a burst of scattered outliers in a stable stream raises a change alarm in 60 points, over 60·far."""
+    """Measure how often a burst of outliers in a stable stream raises a change alarm in 60 points, over 60·far."""
     alarms = 0
     for seed in range(runs):
         rng = np.random.default_rng(50_000 + seed)
@@ -197,30 +201,34 @@ def measure_burst_rate(d: int, size: int, far: float, runs: int) -> float:
 
 
 def measure_delays(share: float, quick: bool) -> list[Figure]:
-    """Ours, the optimum and the baselines, for every kind of change."""
+    """Measure the Detector, the optimum and the baselines, for every kind of change."""
     figures = []
     runs = 60 if quick else 400
-    others = make_baselines(share, FALSE_ALARM_RATE, quick)
+    baselines = make_baselines(share, FALSE_ALARM_RATE, quick)
     for kind in CHANGE_KINDS:
         label = f"{kind.name}, {share:.0%} outliers"
-        best = make_optimal_cusum(kind, share)
-        least = measure_median_delay(best, find_threshold(best, share, FALSE_ALARM_RATE, 40 if quick else 400), kind, share, runs)
-        our_delay = measure_median_delay(make_detector_score(FALSE_ALARM_RATE), 0.5, kind, share, runs)
-        figures.append(Figure(f"{label}: optimal CUSUM", least, "points"))
-        at_most = kind.goal * least if kind.goal else MAX_DELAY_POINTS.get(kind.name)
-        figures.append(Figure(f"{label}: ours", our_delay, "points", at_most))
-        theirs = {name: measure_median_delay(*other[:2], kind, share, other[2]) for name, other in others.items()}
-        figures += [Figure(f"{label}: {name}", delay, "points") for name, delay in theirs.items()]
-        quickest = min(delay for name, delay in theirs.items() if "true" not in name)
+        cusum = make_optimal_cusum(kind, share)
+        cusum_delay = measure_median_delay(
+            cusum, find_threshold(cusum, share, FALSE_ALARM_RATE, 40 if quick else 400), kind, share, runs
+        )
+        detector_delay = measure_median_delay(make_detector_score(FALSE_ALARM_RATE), 0.5, kind, share, runs)
+        figures.append(Figure(f"{label}: optimal CUSUM", cusum_delay, "points"))
+        at_most = kind.goal * cusum_delay if kind.goal else MAX_DELAY_POINTS.get(kind.name)
+        figures.append(Figure(f"{label}: ours", detector_delay, "points", at_most))
+        baseline_delays = {
+            name: measure_median_delay(*settings[:2], kind, share, settings[2]) for name, settings in baselines.items()
+        }
+        figures += [Figure(f"{label}: {name}", delay, "points") for name, delay in baseline_delays.items()]
+        quickest = min(delay for name, delay in baseline_delays.items() if "true" not in name)
         baseline = "the quickest baseline"
-        if "FOCuS" not in theirs:
+        if "FOCuS" not in baseline_delays:
             baseline += " installed (FOCuS is not)"
-        figures.append(Figure(f"{label}: ours over {baseline}", our_delay / quickest, "×", 1.0 if share else None))
+        figures.append(Figure(f"{label}: ours over {baseline}", detector_delay / quickest, "×", 1.0 if share else None))
     return figures
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Delays on clean streams and with 5 % outliers; bursts."""
+    """Measure delays on clean streams and with 5 % outliers; bursts."""
     figures = [figure for share in (0.0, 0.05) for figure in measure_delays(share, quick)]
     runs = 1000 if quick else 20_000
     for d in (1, 3):

@@ -25,14 +25,18 @@ TITLE = "alarms on stable streams, observed rate / promised rate"
 FALSE_ALARM_RATES = (1e-3, 1e-4, 1e-5)
 OUTLIER_SHARES = (0.0, 0.01, 0.05)  # of outliers
 OUTLIER_RANGE_SD = 20.0  # outliers are uniform within as many standard deviations
-EARLY_FIRST_ROW, EARLY_STREAM_ROWS, EARLY_BATCH_STREAMS = 200, 2000, 200  # rows that count as early, of streams this short, so many at once
+EARLY_FIRST_ROW, EARLY_STREAM_ROWS, EARLY_BATCH_STREAMS = (
+    200,
+    2000,
+    200,
+)  # rows that count as early, of streams this short, so many at once
 
 Flags = npt.NDArray[np.bool_]
 Sampler = Callable[[np.random.Generator, int, int], FloatArray]
 
 
 class AlarmFlags(NamedTuple):
-    """In each row of a stream: whether a change alarm is raised, and whether it is called an anomaly."""
+    """For each row of a stream: whether a change alarm is raised, and whether it is an anomaly."""
 
     change: Flags
     anomaly: Flags
@@ -42,20 +46,20 @@ AlarmFunction = Callable[[FloatArray, float], AlarmFlags]
 
 
 def make_alarm_function(**settings: Any) -> AlarmFunction:
-    """What is put to the test: SRA with these settings besides `far`."""
+    """Return a function that flags the alarms of a Detector with these settings besides `far`."""
 
-    def alarms(rows: FloatArray, far: float) -> AlarmFlags:
+    def flag_alarms(rows: FloatArray, far: float) -> AlarmFlags:
         trace = Detector(far=far, **settings).process(rows)
         return AlarmFlags(trace.change, trace.anomaly)
 
-    return alarms
+    return flag_alarms
 
 
 flag_detector_alarms = make_alarm_function()
 
 
 def flag_alarms_without_threshold_inflation(rows: FloatArray, far: float) -> AlarmFlags:
-    """The detector of changes with the promise of exchangeable points alone."""
+    """Flag the changes of a detector whose promise holds for exchangeable points only."""
     detector = make_change_detector(rows.shape[1], adaptive_threshold=False)
     flags = np.zeros(len(rows))
     memory, work = np.zeros(detector.state_size), np.zeros(detector.work_size)
@@ -64,14 +68,14 @@ def flag_alarms_without_threshold_inflation(rows: FloatArray, far: float) -> Ala
 
 
 def apply_autoregression(rows: FloatArray, first: float, second: float) -> None:
-    """Turns noise into an autoregression of order 2, in place."""
+    """Turn noise into an autoregression of order 2, in place."""
     for t in range(1, len(rows)):
         for i in range(rows.shape[1]):
             rows[t, i] += first * rows[t - 1, i] + (second * rows[t - 2, i] if t > 1 else 0.0)
 
 
 def apply_garch(rows: FloatArray) -> None:
-    """Turns noise into GARCH(0.1, 0.85), in place."""
+    """Turn noise into GARCH(0.1, 0.85), in place."""
     for i in range(rows.shape[1]):
         variance = 1.0
         for t in range(len(rows)):
@@ -86,12 +90,12 @@ compiled_autoregression, compiled_garch = (
 
 
 def draw_mixture(rng: np.random.Generator, n: int, d: int) -> FloatArray:
-    """The paper's: ½ N(−.5, .1²) + ½ N(.5, .1²)."""
+    """Draw the paper's mixture: ½ N(−.5, .1²) + ½ N(.5, .1²)."""
     return rng.choice(np.array([-0.5, 0.5]), (n, 1)) + 0.1 * rng.standard_normal((n, d))
 
 
 def make_autoregressive_sampler(first: float, second: float = 0.0) -> Sampler:
-    """Each coordinate on its own."""
+    """Return a sampler of an autoregression, each coordinate separately."""
 
     def sample(rng: np.random.Generator, n: int, d: int) -> FloatArray:
         rows = rng.standard_normal((n, d))
@@ -102,14 +106,14 @@ def make_autoregressive_sampler(first: float, second: float = 0.0) -> Sampler:
 
 
 def draw_garch(rng: np.random.Generator, n: int, d: int) -> FloatArray:
-    """Volatility in clusters."""
+    """Draw noise with clusters of volatility."""
     rows = rng.standard_normal((n, d))
     compiled_garch(rows)
     return rows
 
 
 def make_seasonal_sampler(period: int) -> Sampler:
-    """A season of amplitude 1 in noise of standard deviation 1."""
+    """Return a sampler of a season of amplitude 1 in noise of standard deviation 1."""
 
     def sample(rng: np.random.Generator, n: int, d: int) -> FloatArray:
         rows = rng.standard_normal((n, d))
@@ -163,13 +167,13 @@ FAMILY_SDS = {"mixture": 0.51, "Student t(3)": 1.732, "Laplace": 1.414, "log-nor
 
 
 def draw_stream(name: str, share: float, n: int, d: int, seed: int) -> tuple[FloatArray, Flags]:
-    """n points of a family, a share of which are uniform within 20 standard deviations; and which those are."""
+    """Draw n points of a family, a share of them uniform within 20 standard deviations; return which those are."""
     rng = np.random.default_rng(seed)
     rows = {**FAMILIES, **ROUNDED_FAMILIES, **FAMILIES_OUTSIDE_PROMISE}[name](rng, n, d)
-    out = rng.random(n) < share
+    is_outlier = rng.random(n) < share
     reach = OUTLIER_RANGE_SD * FAMILY_SDS.get(name, 1.0)
-    rows[out] = rng.uniform(-reach, reach, (int(out.sum()), d))
-    return np.ascontiguousarray(rows), out
+    rows[is_outlier] = rng.uniform(-reach, reach, (int(is_outlier.sum()), d))
+    return np.ascontiguousarray(rows), is_outlier
 
 
 class RateRatios(NamedTuple):
@@ -180,36 +184,37 @@ class RateRatios(NamedTuple):
 
 
 def measure_rates(
-    name: str, share: float, d: int, far: float, points: int, alarms: AlarmFunction = flag_detector_alarms, early: bool = False
+    name: str,
+    share: float,
+    d: int,
+    far: float,
+    points: int,
+    flag_alarms: AlarmFunction = flag_detector_alarms,
+    early: bool = False,
 ) -> RateRatios:
-    """Observed over promised rates: in streams of 10⁶ points, or in the early rows of many short ones."""
-    length, seeds = (
-        (EARLY_STREAM_ROWS * EARLY_BATCH_STREAMS, range(1000, 1000 + max(1, points // (EARLY_STREAM_ROWS * EARLY_BATCH_STREAMS))))
-        if early
-        else (
-            min(points, 1_000_000),
-            range(max(1, points // 1_000_000)),
-        )
-    )
+    """Measure observed over promised rates: in streams of 10⁶ points, or in the early rows of many short ones."""
+    length = EARLY_STREAM_ROWS * EARLY_BATCH_STREAMS if early else min(points, 1_000_000)
+    first_seed, n_seeds = 1000 if early else 0, max(1, points // (length if early else 1_000_000))
+    first, size = (EARLY_FIRST_ROW, EARLY_STREAM_ROWS) if early else (0, length)
 
-    def rates_for_seed(seed: int) -> FloatArray:
-        rows, out = draw_stream(name, share, length, d, seed)
-        pieces, first = (range(0, length, EARLY_STREAM_ROWS), EARLY_FIRST_ROW) if early else (range(0, length, length), 0)
-        size = EARLY_STREAM_ROWS if early else length
+    def count_alarms(seed: int) -> FloatArray:
+        rows, is_outlier = draw_stream(name, share, length, d, seed)
         counts = np.zeros(4)  # points, change alarms, clean points, anomalies among them
-        for at in pieces:
-            raised, clean = alarms(rows[at : at + size], far), ~out[at + first : at + size]
-            anomalies = raised.anomaly[first:][clean]
-            counts += (size - first, raised.change[first:].sum(), len(anomalies), anomalies.sum())
+        for start in range(0, length, size):
+            flags, is_clean = flag_alarms(rows[start : start + size], far), ~is_outlier[start + first : start + size]
+            anomalies = flags.anomaly[first:][is_clean]
+            counts += (size - first, flags.change[first:].sum(), len(anomalies), anomalies.sum())
         return counts
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        points_seen, changes, clean_points, anomalies = sum(pool.map(rates_for_seed, seeds), np.zeros(4))
+        points_seen, changes, clean_points, anomalies = sum(
+            pool.map(count_alarms, range(first_seed, first_seed + n_seeds)), np.zeros(4)
+        )
     return RateRatios(float(changes / points_seen / far), float(anomalies / clean_points / far))
 
 
-def measure_cells(quick: bool) -> Iterator[Figure]:
-    """One figure after the other."""
+def measure_promised_rates(quick: bool) -> Iterator[Figure]:
+    """Measure the streams of the promise; early rows in a whole run only."""
     points = 100_000 if quick else 10_000_000
     for d in (1, 3):
         for name in FAMILIES:
@@ -219,28 +224,38 @@ def measure_cells(quick: bool) -> Iterator[Figure]:
                     yield from make_figures(label, name, share, measure_rates(name, share, d, far, points))
                     if far > 1e-5 and not quick:
                         early = measure_rates(name, share, d, far, points // 5, early=True)
-                        yield from make_figures(f"{label}, rows {EARLY_FIRST_ROW}–{EARLY_STREAM_ROWS}", name, share, early)
-    for name, settings in SETTINGS_OUTSIDE_PROMISE.items() if not quick else []:
+                        yield from make_figures(
+                            f"{label}, rows {EARLY_FIRST_ROW}–{EARLY_STREAM_ROWS}", name, share, early
+                        )
+
+
+def measure_rates_outside_promise(points: int) -> Iterator[Figure]:
+    """Measure streams outside the promise: by default, without threshold inflation, and with the right settings."""
+    for name, settings in SETTINGS_OUTSIDE_PROMISE.items():
         for far in FALSE_ALARM_RATES[:2]:
-            variants = {"": flag_detector_alarms, ", without threshold inflation": flag_alarms_without_threshold_inflation}
+            variants = {
+                "": flag_detector_alarms,
+                ", without threshold inflation": flag_alarms_without_threshold_inflation,
+            }
             if settings:
-                variants[", with " + ", ".join(f"{key}={value}" for key, value in settings.items())] = make_alarm_function(
-                    **settings
+                variants[", with " + ", ".join(f"{key}={value}" for key, value in settings.items())] = (
+                    make_alarm_function(**settings)
                 )
-            for variant, alarms in variants.items():
-                rates = measure_rates(name, 0.0, 1, far, points // 5, alarms)
+            for variant, flag_alarms in variants.items():
+                rates = measure_rates(name, 0.0, 1, far, points, flag_alarms)
                 yield Figure(f"not promised: change, {name}, far {far:g}{variant}", rates.change, "× promised")
                 if not variant:
                     yield Figure(f"not promised: anomaly, {name}, far {far:g}", rates.anomaly, "× promised")
 
 
 def make_figures(label: str, name: str, share: float, rates: RateRatios) -> Iterator[Figure]:
-    """Both kinds of alarms."""
+    """Return the figures of both kinds of alarms."""
     floor = 0.2 if name == "Gaussian" else None
     yield Figure(f"change, {label}", rates.change, "× promised", 1.5, floor)
     yield Figure(f"anomaly, {label}", rates.anomaly, "× promised", 1.5, floor if share == 0.0 else None)
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Every family, rate, share of outliers and dimension; then the streams of which nothing can be promised."""
-    return list(measure_cells(quick))
+    """Measure every family, rate, share of outliers and dimension; then the streams outside the promise."""
+    figures = list(measure_promised_rates(quick))
+    return figures if quick else figures + list(measure_rates_outside_promise(2_000_000))

@@ -42,25 +42,32 @@ def measure(quick: bool) -> list[Figure]:
 
 
 def measure_ticks(n: int, rounds: int) -> list[Figure]:
-    """Updates per second of `update(keys, X)`, against the kernel alone: lanes and scalar, one core and all."""
+    """Measure updates per second of `update(keys, X)`, against the kernel alone: lanes and scalar, one core and all."""
     kind, keys = make_sra_kind(outliers=OUTLIER_SHARE), np.arange(n)
     size = kind.state_bytes  # learns, so that what it takes is not counted below
     rows = kind.draw_points(n + SPARE_ROWS)
-    before = get_resident_bytes()
+    memory_before = get_resident_bytes()
     fleet = kind.make_fleet(keys.tolist())
     job, points = make_cycling_job(partial(fleet.update, keys), rows, n)
-    growth = max(get_resident_bytes() - before, 0)
+    growth = max(get_resident_bytes() - memory_before, 0)
     times = measure_best_times({"fleet": job} | make_kernel_jobs(fleet, rows), rounds)
     speeds = {name: (points if name == "fleet" else n) / seconds / 1e6 for name, seconds in times.items()}
     title, alone = f"{format_power_of_ten(n)} streams × 1 point", "scalar kernel alone"
-    pair = ("lanes, one core", "scalar, one core")
+    one_core_names = ("lanes, one core", "scalar, one core")
     return [
         Figure(f"{title}: update(keys, X)", speeds["fleet"], "million/s", at_least=50.0),
         *(Figure(f"{title}: kernel alone, {name}", speeds[name], "million/s") for name in times if "core" in name),
         Figure(f"{title}: states read and written, nothing more", speeds["memory"], "million/s"),
-        Figure(f"update(keys, X) over the {alone}, one core", speeds["fleet"] / speeds[pair[1]], "×", at_least=3.0),
+        Figure(
+            f"update(keys, X) over the {alone}, one core",
+            speeds["fleet"] / speeds[one_core_names[1]],
+            "×",
+            at_least=3.0,
+        ),
         Figure(f"update(keys, X) over the {alone}, all cores", speeds["fleet"] / speeds["scalar, all cores"], "×"),
-        Figure("kernel alone on lanes over scalar, one core", speeds[pair[0]] / speeds[pair[1]], "×"),
+        Figure(
+            "kernel alone on lanes over scalar, one core", speeds[one_core_names[0]] / speeds[one_core_names[1]], "×"
+        ),
         Figure("state after the start", size, "bytes per stream", 128),
         Figure("growth of the process's memory, with keys and what a call leaves", growth / n, "bytes per stream"),
     ]
@@ -76,14 +83,14 @@ def make_kernel_jobs(fleet: Fleet, rows: Any) -> dict[str, Job]:
     assert backend.kernels.run_lanes is not None
     schedule, results = PointSchedule.from_rows(np.arange(n), n), ResultBuffer.allocate(n, backend.n_results)
     points = np.ascontiguousarray(rows[:n])
-    given = (states, schedule.streams, schedule.starts, schedule.counts, schedule.order, points, backend.settings)
+    arguments = (states, schedule.streams, schedule.starts, schedule.counts, schedule.order, points, backend.settings)
     workspace, outputs = np.empty(backend.kernels.block_size), (results.values[:, 0], results.outcomes)
-    on_lanes = (*given, workspace, np.empty(LANES, np.int64), schedule.is_in_order, *outputs)
+    lane_arguments = (*arguments, workspace, np.empty(LANES, np.int64), schedule.is_in_order, *outputs)
     jobs: dict[str, Job] = {
-        "lanes, one core": partial(backend.kernels.run_lanes, *on_lanes),
+        "lanes, one core": partial(backend.kernels.run_lanes, *lane_arguments),
         "lanes, all cores": partial(backend.run_in_lanes, states, schedule, points, results),
         "scalar, one core": partial(
-            backend.kernels.run_sequential, *given, np.empty(backend.kernels.work_size), *outputs
+            backend.kernels.run_sequential, *arguments, np.empty(backend.kernels.work_size), *outputs
         ),
         "scalar, all cores": partial(backend.run_sequential, states, schedule, points, results),
         "memory": partial(
@@ -102,7 +109,9 @@ def measure_detector_ticks(title: str, kind: StreamKind, n: int, rounds: int) ->
     seconds = measure_best_times({title: job}, rounds)[title]
     return [
         Figure(f"{title}: state after the start", kind.state_bytes, "bytes per stream", GOALS_BYTES[title]),
-        Figure(f"{title}: {format_power_of_ten(n)} streams × 1 point", points / seconds / 1e6, "million/s", at_least=3.0),
+        Figure(
+            f"{title}: {format_power_of_ten(n)} streams × 1 point", points / seconds / 1e6, "million/s", at_least=3.0
+        ),
     ]
 
 
@@ -113,30 +122,34 @@ def get_resident_bytes() -> int:
 
 
 def measure_starts(n: int) -> list[Figure]:
-    """The time that a new stream takes for its first points, from which it starts."""
+    """Time the first points of a new stream, from which it starts."""
     kind = make_sra_kind(outliers=OUTLIER_SHARE)
-    keys, rows = np.repeat(np.arange(n), kind.make_model().n_init), kind.draw_points(n * kind.make_model().n_init)
-    seconds = measure_best_times({"starts": lambda: Fleet(kind.make_model()).update(keys, rows)}, 2)["starts"]
-    return [Figure(f"a new stream: its start, {format_power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs per stream")]
+    keys, rows = np.repeat(np.arange(n), kind.make_learner().n_init), kind.draw_points(n * kind.make_learner().n_init)
+    seconds = measure_best_times({"starts": lambda: Fleet(kind.make_learner()).update(keys, rows)}, 2)["starts"]
+    return [
+        Figure(
+            f"a new stream: its start, {format_power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs per stream"
+        )
+    ]
 
 
 # Long dataframes
 
 
 def measure_frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
-    """Rows per second of `process(frame)`, by library and kind of key; all streams have started."""
+    """Measure rows per second of `process(frame)`, by library and kind of key; all streams have started."""
     rng, kind = np.random.default_rng(0), make_sra_kind(outliers=OUTLIER_SHARE)
     codes = rng.permutation(np.resize(np.arange(n_keys), n_rows))
     values = kind.draw_points(n_rows)[:, 0]
-    whole, names = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
-    fleets = {"integers": kind.make_fleet(whole), "strings": kind.make_fleet(names)}
+    integer_keys, string_keys = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
+    fleets = {"integers": kind.make_fleet(integer_keys), "strings": kind.make_fleet(string_keys)}
     goals = {"polars, integers": 8.0, "polars, strings": 8.0}
     title = f"process, {format_power_of_ten(n_rows)} rows, {format_power_of_ten(n_keys)} keys, shuffled"
     figures = []
     for library in KEY_MAKERS:
         if find_spec(library) is None:
             continue
-        for keys, column in KEY_MAKERS[library](np.array(whole)[codes], names, codes).items():
+        for keys, column in KEY_MAKERS[library](np.array(integer_keys)[codes], string_keys, codes).items():
             fleet = fleets["integers" if keys == "integers" else "strings"]
             name, frame = f"{library}, {keys}", make_frame(library, {"sensor": column, "a": values})
             job = partial(fleet.process, frame, key="sensor", values=["a"])
@@ -146,13 +159,13 @@ def measure_frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
 
 
 def make_frame(library: str, columns: Mapping[str, Any]) -> Any:
-    """A dataframe of this library."""
+    """Return a dataframe of this library."""
     module: Any = __import__(library)
     return module.table(dict(columns)) if library == "pyarrow" else module.DataFrame(dict(columns))
 
 
 def make_polars_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
-    """The keys as columns of polars."""
+    """Return the keys as columns of polars."""
     import polars
 
     column = polars.Series(names).gather(codes)
@@ -164,7 +177,7 @@ def make_polars_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, An
 
 
 def make_pandas_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
-    """The keys as columns of pandas."""
+    """Return the keys as columns of pandas."""
     import pandas
 
     categories = pandas.Categorical.from_codes(codes, names)
@@ -176,7 +189,7 @@ def make_pandas_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, An
 
 
 def make_pyarrow_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
-    """The keys as columns of pyarrow."""
+    """Return the keys as columns of pyarrow."""
     import pyarrow
 
     column = pyarrow.array(names).take(pyarrow.array(codes))
@@ -195,11 +208,14 @@ KEY_MAKERS: dict[str, Callable[[Any, list[str], Any], dict[str, Any]]] = {
 
 
 def measure_files(n: int, rounds: int) -> list[Figure]:
-    """Seconds to save a fleet and to load it."""
+    """Time how long it takes to save a fleet and to load it."""
     fleet = make_sra_kind().make_fleet(range(n))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fleet.limpet"
         jobs: dict[str, Job] = {"saved": partial(fleet.save, path), "loaded": partial(limpet.load, path)}
         times = measure_best_times(jobs, rounds)
         assert len(limpet.load(path)) == n  # type: ignore[arg-type]
-    return [Figure(f"{format_power_of_ten(n)} states {how}", seconds, "s", 1.0) for how, seconds in times.items()]
+    return [
+        Figure(f"{format_power_of_ten(n)} states {operation}", seconds, "s", 1.0)
+        for operation, seconds in times.items()
+    ]

@@ -52,7 +52,9 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
     if quick:
         console.print(QUICK_NOTE, **PLAIN_STYLE)
     if path is not None:
-        path.write_text(json.dumps({"machine": describe_machine(), "quick": quick, **to_json(figures)}, indent=1) + "\n")
+        path.write_text(
+            json.dumps({"machine": describe_machine(), "quick": quick, **to_json(figures)}, indent=1) + "\n"
+        )
     return all(figure.is_reached for group in figures.values() for figure in group)
 
 

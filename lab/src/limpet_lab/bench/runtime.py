@@ -10,11 +10,18 @@ import numpy as np
 
 from limpet._parallel import n_threads
 from limpet.exceptions import LimpetWarning
-from limpet_lab.baselines.timing import Baseline, make_baselines, call_each, make_numpy_job
+from limpet_lab.baselines.timing import Baseline, call_each, make_baselines, make_numpy_job
 from limpet_lab.bench._measurement import Figure, format_power_of_ten
 from limpet_lab.bench._scenarios import FloatArray
 from limpet_lab.bench._timing import Job, measure_times_per_point
-from limpet_lab.bench._workloads import SPARE_ROWS, StreamKind, make_cycling_job, make_detector_kind, make_detector_kinds, make_sra_kind
+from limpet_lab.bench._workloads import (
+    SPARE_ROWS,
+    StreamKind,
+    make_cycling_job,
+    make_detector_kind,
+    make_detector_kinds,
+    make_sra_kind,
+)
 
 # How the time per point grows with the streams, the points of a call, the components and the variables.
 
@@ -23,7 +30,7 @@ Jobs = dict[str, tuple[Job, int]]
 
 
 def measure_growth(quick: bool) -> list[Figure]:
-    """Named "what grows: what is timed: how much of it there is"."""
+    """Return figures named "quantity: what is timed: amount"."""
     largest, rounds = (3, 2) if quick else (6, 5)
     components, dims = (COMPONENT_COUNTS[:2], DIMENSIONS[:1]) if quick else (COMPONENT_COUNTS, DIMENSIONS)
     figures = measure_times_per_point(make_stream_jobs(largest) | make_point_jobs(largest), rounds)
@@ -37,7 +44,7 @@ def measure_growth(quick: bool) -> list[Figure]:
 
 
 def make_stream_jobs(largest: int) -> Jobs:
-    """A point for each of 1 … 10^largest streams."""
+    """Return jobs with a point for each of 1 … 10^largest streams."""
     adwin = make_baselines()[0]
     assert "ADWIN" in adwin.name
     jobs: Jobs = {}
@@ -52,7 +59,7 @@ def make_stream_jobs(largest: int) -> Jobs:
 
 
 def make_point_jobs(largest: int) -> Jobs:
-    """Calls with 1 … 10^largest points, for one stream and for streams by chance, which have to be looked up."""
+    """Return jobs with 1 … 10^largest points per call, for one stream and for random keys, which are looked up."""
     kind, n_keys = make_sra_kind(), 10 ** min(largest, 5)
     fleet = kind.make_fleet(range(n_keys))
     keys = np.random.default_rng(0).integers(n_keys, size=10**largest + SPARE_ROWS)
@@ -65,19 +72,23 @@ def make_point_jobs(largest: int) -> Jobs:
     jobs: Jobs = {}
     for n in (10**power for power in range(largest + 1)):
         jobs[f"points per call: fleet, K=2: {n}"] = make_cycling_job(learn, rows, n)
-        jobs[f"points per call: one stream, K=2: {n}"] = make_cycling_job(kind.make_learner().process, rows[:, :1], n)
-        jobs[f"points per call: one stream, Detector: {n}"] = make_cycling_job(make_detector_kind().make_learner().process, stable, n)
+        process, process_stable = (
+            kind.make_started_learner().process,
+            make_detector_kind().make_started_learner().process,
+        )
+        jobs[f"points per call: one stream, K=2: {n}"] = make_cycling_job(process, rows[:, :1], n)
+        jobs[f"points per call: one stream, Detector: {n}"] = make_cycling_job(process_stable, stable, n)
     return jobs
 
 
 def make_kind_jobs(kind: StreamKind, n_streams: int) -> Jobs:
-    """`update(x)`, `process` and a fleet."""
+    """Return jobs of `update(x)`, `process` and a fleet."""
     rows = kind.draw_points(20_000)
     points = rows[:2000, 0].tolist() if kind.dim == 1 else list(rows[:2000])
     return {
         "fleet": kind.make_tick_job(n_streams),
-        "process": make_cycling_job(kind.make_learner().process, rows, len(rows)),
-        "update(x)": (partial(call_each, kind.make_learner().update, points), len(points)),
+        "process": make_cycling_job(kind.make_started_learner().process, rows, len(rows)),
+        "update(x)": (partial(call_each, kind.make_started_learner().update, points), len(points)),
     }
 
 
@@ -90,44 +101,50 @@ NUMPY_LABEL = "online EM in numpy, K=2, all streams at once"
 
 
 def measure(quick: bool) -> list[Figure]:
-    """The table, then how cost grows."""
-    short, rounds = (20, 3) if quick else (1, 5)
+    """Measure the table, then how cost grows."""
+    divisor, rounds = (20, 3) if quick else (1, 5)
     kinds = {f"K={K}, d={d}": make_sra_kind(K, d) for K, d in (CASES[:2] if quick else CASES)} | make_detector_kinds()
-    baselines, sizes = make_baselines(), [n // short for n in FLEET_SIZES]
+    baselines, sizes = make_baselines(), [n // divisor for n in FLEET_SIZES]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)  # of a thousand learners one may lose a component
         figures = [Figure(f"{name}: state", kind.state_bytes, "bytes per stream") for name, kind in kinds.items()]
-        figures += measure_one_stream(kinds, baselines, short, rounds)
-        figures += measure_fleets(kinds, baselines, sizes, short, 3)
+        figures += measure_one_stream(kinds, baselines, divisor, rounds)
+        figures += measure_fleets(kinds, baselines, sizes, divisor, 3)
         return figures + measure_growth(quick)
 
 
-def measure_one_stream(kinds: Mapping[str, StreamKind], baselines: Sequence[Baseline], short: int, rounds: int) -> list[Figure]:
-    """Time `update(x)` and `process` of every kind, and the baselines. short: how many times fewer points."""
+def measure_one_stream(
+    kinds: Mapping[str, StreamKind], baselines: Sequence[Baseline], divisor: int, rounds: int
+) -> list[Figure]:
+    """Time `update(x)` and `process` of every kind, and the baselines. divisor: how many times fewer points."""
     jobs: dict[str, tuple[Job, int]] = {}
     for name, kind in kinds.items():
-        rows = kind.draw_points(100_000 // short)
-        some = rows[: len(rows) // 10]
-        points = some[:, 0].tolist() if kind.dim == 1 else list(some)
-        jobs[f"{name}: update(x)"] = partial(call_each, kind.make_learner().update, points), len(points)
-        jobs[f"{name}: process"] = partial(kind.make_learner().process, rows), len(rows)
-    jobs |= {f"{baseline.name}: one stream": baseline.make_single_job(short) for baseline in baselines}
+        rows = kind.draw_points(100_000 // divisor)
+        update_rows = rows[: len(rows) // 10]
+        points = update_rows[:, 0].tolist() if kind.dim == 1 else list(update_rows)
+        jobs[f"{name}: update(x)"] = partial(call_each, kind.make_started_learner().update, points), len(points)
+        jobs[f"{name}: process"] = partial(kind.make_started_learner().process, rows), len(rows)
+    jobs |= {f"{baseline.name}: one stream": baseline.make_single_job(divisor) for baseline in baselines}
     return measure_times_per_point(jobs, rounds)
 
 
 def measure_fleets(
-    kinds: Mapping[str, StreamKind], baselines: Sequence[Baseline], sizes: Sequence[int], short: int, rounds: int
+    kinds: Mapping[str, StreamKind], baselines: Sequence[Baseline], sizes: Sequence[int], divisor: int, rounds: int
 ) -> list[Figure]:
-    """A point for each of many streams: fleets, dicts of baselines, and numpy over all streams."""
+    """Time one point for each of many streams: fleets, dicts of baselines, and numpy over all streams."""
     jobs = {
-        f"{baseline.name}: a dict of {format_power_of_ten(baseline.get_dict_size(short))}": baseline.make_dict_job(short)
+        f"{baseline.name}: a dict of {format_power_of_ten(baseline.get_dict_size(divisor))}": baseline.make_dict_job(
+            divisor
+        )
         for baseline in baselines
     }
     figures = []
     for n in sizes:
-        ticks = {name: kind.make_tick_job for name, kind in kinds.items() if n * kind.state_bytes <= MAX_FLEET_BYTES} | {NUMPY_LABEL: make_numpy_job}
-        for name, make in ticks.items():
-            job = {f"{name}: fleet of {format_power_of_ten(n)}": make(n)}
+        job_makers = {
+            name: kind.make_tick_job for name, kind in kinds.items() if n * kind.state_bytes <= MAX_FLEET_BYTES
+        } | {NUMPY_LABEL: make_numpy_job}
+        for name, make_job in job_makers.items():
+            job = {f"{name}: fleet of {format_power_of_ten(n)}": make_job(n)}
             if n <= MAX_STREAMS_TIMED_TOGETHER:
                 jobs |= job
             else:

@@ -18,7 +18,7 @@ N_SHORT_STREAMS = 20  # short streams, for the cost of the first chunk
 
 
 def measure(quick: bool) -> list[Figure]:
-    """One stream of 10⁷ points in chunks, after the warm-up: the median cost per point in each power of ten.
+    """Measure one stream of 10⁷ points in chunks, after the warm-up: the median cost in each power of ten.
 
     The first 10⁴ points are a single chunk, so they are measured on several streams.
     """
@@ -27,9 +27,9 @@ def measure(quick: bool) -> list[Figure]:
     gc.disable()
     try:
         first = [measure_chunk_costs(chunks[i : i + 2], 1)[0] for i in range(N_SHORT_STREAMS)]
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        memory_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         costs = measure_chunk_costs(chunks, 10**largest // CHUNK_POINTS)
-        growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_before
     finally:
         gc.enable()
     medians = [float(np.median(first))]
@@ -39,13 +39,13 @@ def measure(quick: bool) -> list[Figure]:
     figures.append(Figure("growth of the process's memory", growth / 1024, "MiB", 8.0))
     learner = SRA(2, gamma=6.0, rho=0.01)
     learner.process(chunks[0])
-    kept = len(learner.state) - learner.n_init  # the points of the start are dead weight by then
-    figures.append(Figure("state after the start", kept * 8, "bytes per stream", 128))
+    n_numbers = len(learner.state) - learner.n_init  # the points of the start are dead weight by then
+    figures.append(Figure("state after the start", n_numbers * 8, "bytes per stream", 128))
     return figures
 
 
 def measure_chunk_costs(chunks: list[np.ndarray], n: int) -> list[float]:
-    """Nanoseconds per point for each of n chunks of one stream, after a first one that starts the model."""
+    """Measure nanoseconds per point for each of n chunks of one stream, after a first one that starts the model."""
     learner = SRA(2, gamma=6.0, rho=0.01)
     learner.process(chunks[0])
     costs = []

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from harness import postgres
-from harness.http_load import create, flood, paced, seconds_of, seconds_of_rounds, settle
-from harness.server_process import Served, serving
+from harness.http_load import create, flood, paced, time_list_requests, time_rounds
+from harness.http_load import warm_up as warm_up_server
+from harness.server_process import ServerProcess, run_server
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "`limpet serve` and its clients on this machine, through HTTP; a post gets its response once it is on disk"
@@ -24,7 +25,7 @@ N_STREAMS = 10_000  # streams
 
 
 def measure(quick: bool) -> list[Figure]:
-    """With SQLite, and with PostgreSQL where it is installed."""
+    """Measure with SQLite, and with PostgreSQL where it is installed."""
     seconds = QUICK_LOAD_SECONDS if quick else LOAD_SECONDS
     with _start_client() as client:
         figures = measure_batches("SQLite", client, seconds, timed=False, at_least=50_000.0)
@@ -41,35 +42,35 @@ def measure(quick: bool) -> list[Figure]:
 def measure_batches(
     name: str, client: Executor, seconds: float, *, timed: bool, url: str = "", at_least: float | None = None
 ) -> list[Figure]:
-    """Batches of 1,000 points to 8 streams, as fast as responses arrive."""
+    """Post batches of 1,000 points to 8 streams, as fast as responses arrive."""
     with _start_server(url) as server:
         posted_before = warm_up(client, server.port, seconds, timed)
-        before = server.processor_seconds()
+        processor_seconds_before = server.processor_seconds()
         posted = client.submit(flood, server.port, seconds, N_CONNECTIONS, timed, posted_before)
         time.sleep(min(5.0, seconds / 2))
-        early = server.megabytes()
+        early_mb = server.megabytes()
         response = posted.result()
-        late, worked = server.megabytes(), server.processor_seconds() - before
+        late_mb, processor_seconds = server.megabytes(), server.processor_seconds() - processor_seconds_before
         server.stop()
     what = f"{name}, 1,000 {'points with times' if timed else 'numbers'} a post"
     return [
         Figure(f"{what}: points", response.points / response.seconds, "per second", at_least=at_least),
-        Figure(f"{what}: processor time of the server", worked / response.points * 1e6, "µs per point"),
-        Figure(f"{what}: memory after 5 s", early, "MB"),
-        Figure(f"{what}: memory after {seconds:.0f} s", late, "MB"),
+        Figure(f"{what}: processor time of the server", processor_seconds / response.points * 1e6, "µs per point"),
+        Figure(f"{what}: memory after 5 s", early_mb, "MB"),
+        Figure(f"{what}: memory after {seconds:.0f} s", late_mb, "MB"),
     ]
 
 
 def warm_up(client: Executor, port: int, seconds: float, timed: bool) -> int:
-    """Until all kernels are compiled, and some seconds more; batches of each stream that have been posted at most."""
-    client.submit(settle, port).result()
+    """Wait until all kernels are compiled; return the maximum number of batches posted to a stream."""
+    client.submit(warm_up_server, port).result()
     return 2 + client.submit(flood, port, min(3.0, seconds), N_CONNECTIONS, timed, 2).result().points
 
 
 def measure_singles(
     name: str, client: Executor, seconds: float, *, url: str = "", at_most: float | None = None
 ) -> list[Figure]:
-    """Single points, 200 a second: milliseconds from when each was due until its response."""
+    """Post 200 single points per second: milliseconds from when each was due until its response."""
     with _start_server(url) as server:
         warm_up(client, server.port, seconds, timed=False)
         delays = np.array(client.submit(paced, server.port, 200.0, seconds, 16).result())
@@ -83,39 +84,39 @@ def measure_singles(
 
 
 def measure_many_streams(client: Executor, streams: int) -> list[Figure]:
-    """A list of all of many streams, and of the first hundred."""
-    everything, few = f"/streams?limit={streams}", "/streams?limit=100"
+    """Request the list of all of many streams, and of the first hundred."""
+    full_list, first_page = f"/streams?limit={streams}", "/streams?limit=100"
     with _start_server() as server:
         client.submit(create, server.port, streams, 60).result()  # as many as a sparkline shows
-        rounds = client.submit(seconds_of_rounds, server.port, streams, 5).result()
-        all_of_them = client.submit(seconds_of, server.port, everything, 5, streams).result()
-        first = client.submit(seconds_of, server.port, few, 20, 100).result()
+        round_seconds = client.submit(time_rounds, server.port, streams, 5).result()
+        full_list_seconds = client.submit(time_list_requests, server.port, full_list, 5, streams).result()
+        first_page_seconds = client.submit(time_list_requests, server.port, first_page, 20, 100).result()
         server.stop()
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         server.start()
-        started = time.perf_counter() - began
-        again = client.submit(seconds_of, server.port, everything, 1, streams).result()
+        restart_seconds = time.perf_counter() - started_at
+        seconds_after_restart = client.submit(time_list_requests, server.port, full_list, 1, streams).result()
         server.stop()
     what = f"{streams:,} streams"
     return [
-        Figure(f"{what}: list of all, slowest of 5", max(all_of_them), "s", at_most=1.0),
-        Figure(f"{what}: list of all right after a restart", again[0], "s", at_most=1.0),
-        Figure(f"{what}: list of 100, slowest of 20", max(first) * 1e3, "ms"),
-        Figure(f"{what}: a point of each in one post, slowest of 5", max(rounds), "s"),
-        Figure(f"{what}: restart", started, "s"),
+        Figure(f"{what}: list of all, slowest of 5", max(full_list_seconds), "s", at_most=1.0),
+        Figure(f"{what}: list of all right after a restart", seconds_after_restart[0], "s", at_most=1.0),
+        Figure(f"{what}: list of 100, slowest of 20", max(first_page_seconds) * 1e3, "ms"),
+        Figure(f"{what}: a point of each in one post, slowest of 5", max(round_seconds), "s"),
+        Figure(f"{what}: restart", restart_seconds, "s"),
     ]
 
 
 @contextmanager
-def _start_server(url: str = "") -> Iterator[Served]:
-    """A server on an empty store: a file, if no URL is given."""
-    with tempfile.TemporaryDirectory() as name, serving(url or f"{name}/a.db", Path(name)) as server:
+def _start_server(url: str = "") -> Iterator[ServerProcess]:
+    """Start a server on an empty store: a file, if no URL is given."""
+    with tempfile.TemporaryDirectory() as name, run_server(url or f"{name}/a.db", Path(name)) as server:
         yield server
 
 
 @contextmanager
 def _start_client() -> Iterator[Executor]:
-    """A process for the client, which has imported what it needs."""
+    """Start a process for the client, which has imported what it needs."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         pool.submit(time.perf_counter).result()
         yield pool

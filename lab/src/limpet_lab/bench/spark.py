@@ -41,20 +41,20 @@ TRIGGER_INTERVAL = "200 milliseconds"  # between two looks for a new file
 
 
 def write_files(folder: Path, sizes: Sequence[int], keys: int) -> list[Path]:
-    """Files of so many rows each, points of many streams as they come: all keys equally often, times that grow."""
+    """Write files of these numbers of rows: all keys equally often, times that grow."""
     import pyarrow
     import pyarrow.parquet
 
     folder.mkdir(parents=True)
     rng, paths, first = np.random.default_rng(keys), [], 0
-    for nth, rows in enumerate(sizes):
+    for index, rows in enumerate(sizes):
         moments = np.datetime64("2026-01-01", "us") + (first + np.arange(rows)).astype("timedelta64[us]")
         columns = {
             "sensor": rng.permutation(np.resize(np.arange(keys), rows)),
             "ts": pyarrow.array(moments).cast(pyarrow.timestamp("us", "UTC")),
             "value": rng.normal(size=rows),
         }
-        paths.append(folder / f"{nth:04}.parquet")
+        paths.append(folder / f"{index:04}.parquet")
         pyarrow.parquet.write_table(pyarrow.table(columns), paths[-1], row_group_size=-(-rows // N_ROW_GROUPS))
         first += rows
     return paths
@@ -77,11 +77,11 @@ class FileQuery:
         return cls(folder, writer.trigger(processingTime=TRIGGER_INTERVAL).start())
 
     def process_file(self, path: Path) -> float:
-        """A micro-batch of one file; the seconds that it takes, from the look for files to the commit."""
-        before = len(self._progress)
+        """Process a micro-batch of one file; return its seconds, from finding the file to the commit."""
+        n_reports = len(self._progress)
         os.link(path, self.folder / "in" / path.name)
         self.query.processAllAvailable()
-        while len(self._progress) == before:  # reported a moment later
+        while len(self._progress) == n_reports:  # reported a moment later
             time.sleep(0.01)
         return float(self._progress[-1]["durationMs"]["triggerExecution"]) / 1e3
 
@@ -91,22 +91,22 @@ class FileQuery:
         return [progress for progress in self.query.recentProgress if progress["numInputRows"]]
 
     def count_written_bytes(self) -> int:
-        """Bytes of states that the last batch has added to the checkpoint."""
+        """Return the bytes of states that the last batch has added to the checkpoint."""
         deltas = list((self.folder / "checkpoint" / "state").glob("0/*/*.delta"))
         last = max(int(path.stem) for path in deltas)
         return sum(path.stat().st_size for path in deltas if int(path.stem) == last)
 
     def count_state_bytes(self) -> int:
-        """Bytes of one version of the states in Java's memory."""
+        """Return the bytes of one version of the states in Java's memory."""
         (operator,) = self._progress[-1]["stateOperators"]
         return int(operator["customMetrics"]["stateOnCurrentVersionSizeBytes"])
 
     def count_shuffled_bytes(self) -> int:
-        """Bytes that the last batch has sent from the tasks that read to those that learn."""
+        """Return the bytes that the last batch has sent from the tasks that read to those that learn."""
         return _count_shuffled_bytes(self.query._jsq.streamingQuery().lastExecution().executedPlan())
 
     def stop(self) -> None:
-        """Ends the query."""
+        """End the query."""
         self.query.stop()
 
 
@@ -125,15 +125,15 @@ STATE_SCHEMA = "learner binary"
 
 
 class PassThrough(StatefulTask):
-    """Learns nothing: the same rows come and go, and the same states are read and written."""
+    """A task that learns nothing: it returns the same rows, and reads and writes the same states."""
 
-    def process_partition(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
-        """The rows of a bucket with columns of constants, and its state as it was."""
+    def process_partition(self, bucket: int, table: Any, state: Any) -> tuple[Any, StateValue]:
+        """Return the rows of a bucket with columns of constants, and its unchanged state."""
         plan = self.load_spec()
-        kept: StateValue = (
-            tuple(state.get) if state.exists else to_state_value(self.load_partition(plan, number, state))
+        kept_state: StateValue = (
+            tuple(state.get) if state.exists else to_state_value(self.load_partition(plan, bucket, state))
         )
-        return append_constants(table, plan), kept
+        return append_constants(table, plan), kept_state
 
 
 def append_constants(table: Any, plan: JobSpec) -> Any:
@@ -150,7 +150,7 @@ def append_constants(table: Any, plan: JobSpec) -> Any:
 
 @dataclass(frozen=True)
 class KeyProcessor:
-    """For applyInPandasWithState with a group for each key: its learner's bytes are its state.
+    """For applyInPandasWithState with a group for each key: its state is its learner's bytes.
 
     first: the bytes of a learner that has started.
     """
@@ -174,7 +174,11 @@ class KeyProcessor:
 N_CORES = 2
 TITLE = f"local[{N_CORES}], micro-batches of one Parquet file, results discarded; all streams have started"
 PLAIN_MODEL, COMPACT_MODEL, DETECTOR_MODEL = "SRA(gamma=4, rho=0.01)", 'Detector(memory="compact")', "Detector()"
-STREAM_KINDS = {PLAIN_MODEL: StreamKind(1, 1, gamma=4.0, rho=0.01), COMPACT_MODEL: StreamKind(1, 1, memory="compact"), DETECTOR_MODEL: StreamKind(1, 1)}
+STREAM_KINDS = {
+    PLAIN_MODEL: StreamKind(1, 1, gamma=4.0, rho=0.01),
+    COMPACT_MODEL: StreamKind(1, 1, memory="compact"),
+    DETECTOR_MODEL: StreamKind(1, 1),
+}
 COLUMNS: tuple[str, list[str], str] = ("sensor", ["value"], "ts")
 BATCH_ROWS = 1_000_000  # of a micro-batch
 KEY_COUNTS, BUCKET_COUNTS = (10_000, 100_000, 1_000_000), (16, 64, 256)
@@ -182,14 +186,18 @@ N_GOAL_KEYS = 100_000  # keys of which something is claimed
 TASKS: dict[str, type[StatefulTask]] = {"learns": StatefulTask, "passes": PassThrough}
 SPEED_LABEL, RATIO_LABEL = "rows", "over a pass-through"
 FULL_BATCH_LABEL, TENTH_BATCH_LABEL = "a micro-batch", "a micro-batch of a tenth of the rows"
-WRITTEN_BYTES_LABEL, STATE_BYTES_LABEL, SHUFFLED_BYTES_LABEL = "states written, each micro-batch", "states in Java's memory", "shuffled"
+WRITTEN_BYTES_LABEL, STATE_BYTES_LABEL, SHUFFLED_BYTES_LABEL = (
+    "states written, each micro-batch",
+    "states in Java's memory",
+    "shuffled",
+)
 N_WARMUP_BATCHES, N_TIMED_BATCHES = 1, 3  # micro-batches of each, alternating
 N_SINGLE_KEYS = 10_000  # keys with a group for each
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured. usual: keys and buckets for which every figure is reported, for each model."""
+    """Sizes of a run. reported_case: keys and buckets for which every figure is reported, for each model."""
 
     rows: int
     keys: Sequence[int]
@@ -198,15 +206,24 @@ class Sizes:
     models: Sequence[str]
     single_keys: int
     timed_batches: int
-    measure_memory: str
+    memory: str
 
 
-FULL_SIZES = Sizes(BATCH_ROWS, KEY_COUNTS, BUCKET_COUNTS, (N_GOAL_KEYS, DEFAULT_BUCKETS), (COMPACT_MODEL, DETECTOR_MODEL), N_SINGLE_KEYS, N_TIMED_BATCHES, "6g")
+FULL_SIZES = Sizes(
+    BATCH_ROWS,
+    KEY_COUNTS,
+    BUCKET_COUNTS,
+    (N_GOAL_KEYS, DEFAULT_BUCKETS),
+    (COMPACT_MODEL, DETECTOR_MODEL),
+    N_SINGLE_KEYS,
+    N_TIMED_BATCHES,
+    "6g",
+)
 QUICK_SIZES = Sizes(20_000, (1000,), (4,), (1000, 4), (COMPACT_MODEL,), 100, 1, "2g")
 
 
 def measure(quick: bool) -> list[Figure]:
-    """All of it in one session."""
+    """Measure all cases in one session."""
     sizes = QUICK_SIZES if quick else FULL_SIZES
     with tempfile.TemporaryDirectory() as name, spark_session(N_CORES, sizes.memory) as spark:
         bench = SparkBenchmark(spark, Path(name), sizes)
@@ -235,7 +252,7 @@ class SparkBenchmark:
         self._files: dict[tuple[int, int], list[Path]] = {}
 
     def get_files(self, keys: int, rows: int) -> list[Path]:
-        """Those of a number of keys, written once: first whole ones, of so many rows, then short ones."""
+        """Return the files of a number of keys, written once: first full ones, then ones with a tenth of the rows."""
         if (keys, rows) not in self._files:
             timed = self.sizes.timed_batches
             sizes = [rows] * (N_WARMUP_BATCHES + timed) + [rows // 10] * timed
@@ -243,20 +260,23 @@ class SparkBenchmark:
         return self._files[keys, rows]
 
     def get_full_files(self, keys: int, rows: int) -> list[Path]:
-        """Those with all rows."""
+        """Return the files with all rows."""
         return self.get_files(keys, rows)[: N_WARMUP_BATCHES + self.sizes.timed_batches]
 
     def warm_up(self) -> None:
-        """Java compiles what runs often, Python's processes start."""
+        """Let Java compile what runs often, and Python's processes start."""
         self.measure_times(PLAIN_MODEL, self.sizes.keys[0], self.sizes.buckets[0])
 
     def compare_with_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
-        """Rows per second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
+        """Return rows per second, their ratio to a pass-through, the bytes written, and the bytes shuffled."""
         times, rows, name = self.measure_times(model, keys, buckets), self.sizes.rows, format_case(model, keys, buckets)
         figures = [
             Figure(f"{name}: {SPEED_LABEL}", rows / times["learns"], "per second"),
             Figure(
-                f"{name}: {RATIO_LABEL}", times["passes"] / times["learns"], "×", at_least=0.5 if keys == N_GOAL_KEYS else None
+                f"{name}: {RATIO_LABEL}",
+                times["passes"] / times["learns"],
+                "×",
+                at_least=0.5 if keys == N_GOAL_KEYS else None,
             ),
             Figure(f"{name}: {WRITTEN_BYTES_LABEL}", times["written"] / keys, "bytes per key"),
         ]
@@ -270,7 +290,7 @@ class SparkBenchmark:
         return figures
 
     def measure_times(self, model: str, keys: int, buckets: int) -> dict[str, float]:
-        """Seconds of the best micro-batch of each; and in bytes what the learner writes, holds and shuffles.
+        """Return seconds of the best micro-batch of each task, and the bytes that it writes, holds and shuffles.
 
         passed on: what the pass-through holds, which is as much.
         """
@@ -279,50 +299,66 @@ class SparkBenchmark:
             name: FileQuery.start(self.spark, folder / name, partial(_score_stream, fleet, buckets, learn))
             for name, learn in TASKS.items()
         }
-        best = dict.fromkeys((*flows, "short"), float("inf"))
+        seconds_by_task = dict.fromkeys((*flows, "short"), float("inf"))
         try:
-            for nth, path in enumerate(self.get_full_files(keys, self.sizes.rows)):
+            for index, path in enumerate(self.get_full_files(keys, self.sizes.rows)):
                 for name, flow in flows.items():
-                    seconds = flow.process_file(path)
-                    best[name] = min(best[name], seconds) if nth >= N_WARMUP_BATCHES else best[name]
+                    batch_seconds = flow.process_file(path)
+                    seconds_by_task[name] = (
+                        min(seconds_by_task[name], batch_seconds)
+                        if index >= N_WARMUP_BATCHES
+                        else seconds_by_task[name]
+                    )
             learns = flows["learns"]
-            sizes = {"written": learns.count_written_bytes(), "held": learns.count_state_bytes(), "shuffled": learns.count_shuffled_bytes()}
+            sizes = {
+                "written": learns.count_written_bytes(),
+                "held": learns.count_state_bytes(),
+                "shuffled": learns.count_shuffled_bytes(),
+            }
             sizes["passed on"] = flows["passes"].count_state_bytes()
             if (keys, buckets) == self.sizes.reported_case:
-                short = self.get_files(keys, self.sizes.rows)[N_WARMUP_BATCHES + self.sizes.timed_batches :]
-                best["short"] = min(map(learns.process_file, short))
-            return best | sizes
+                tenth_files = self.get_files(keys, self.sizes.rows)[N_WARMUP_BATCHES + self.sizes.timed_batches :]
+                seconds_by_task["short"] = min(map(learns.process_file, tenth_files))
+            return seconds_by_task | sizes
         finally:
             for flow in flows.values():
                 flow.stop()
             shutil.rmtree(folder)
 
     def measure_single_keys(self) -> list[Figure]:
-        """A group and a state for each key, ten rows of each in a batch."""
+        """Measure a group and a state for each key, ten rows of each in a batch."""
         keys = self.sizes.single_keys
-        first = STREAM_KINDS[PLAIN_MODEL].learner().to_bytes()
+        first = STREAM_KINDS[PLAIN_MODEL].make_started_learner().to_bytes()
         flow = FileQuery.start(self.spark, self.folder / "one by one", partial(_score_by_key, first))
         try:
-            best = min([flow.process_file(path) for path in self.get_full_files(keys, 10 * keys)][N_WARMUP_BATCHES:])
+            seconds = min([flow.process_file(path) for path in self.get_full_files(keys, 10 * keys)][N_WARMUP_BATCHES:])
         finally:
             flow.stop()
-        return [Figure(f"{PLAIN_MODEL}, {format_power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "per second")]
+        return [
+            Figure(
+                f"{PLAIN_MODEL}, {format_power_of_ten(keys)} keys, a group for each: rows",
+                10 * keys / seconds,
+                "per second",
+            )
+        ]
 
     def measure_batch(self) -> list[Figure]:
-        """The batch plan, on all files at once; there the streams start as well."""
+        """Measure the batch plan, on all files at once; there the streams start as well."""
         keys, rows = self.sizes.reported_case[0], self.sizes.rows
         files = [str(path) for path in self.get_full_files(keys, rows)]
-        frame = engine.score(self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, STREAM_KINDS[PLAIN_MODEL].make_model())
+        frame = engine.score(
+            self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, STREAM_KINDS[PLAIN_MODEL].make_learner()
+        )
         job = frame.write.format("noop").mode("overwrite").save
         seconds = measure_best_times({"batch": job}, self.sizes.timed_batches)["batch"]
         name = f"{PLAIN_MODEL}, {format_power_of_ten(keys)} keys, a batch of {len(files) * rows:,} rows"
         return [Figure(f"{name}: rows", len(files) * rows / seconds, "per second")]
 
 
-def _score_stream(fleet: Fleet, buckets: int, learn: type[StatefulTask], rows: DataFrame, checkpoint: str) -> DataFrame:
-    """The streaming plan, whose states are at first those of a fleet."""
+def _score_stream(fleet: Fleet, buckets: int, task: type[StatefulTask], rows: DataFrame, checkpoint: str) -> DataFrame:
+    """Score by the streaming plan, with initial states from a fleet."""
     plan = make_job_spec(rows, *COLUMNS, fleet.learner, buckets=buckets)
-    return process_stream(rows, open_checkpoint(rows.sparkSession, checkpoint, plan, fleet), learn)
+    return process_stream(rows, open_checkpoint(rows.sparkSession, checkpoint, plan, fleet), task)
 
 
 def _score_by_key(first: bytes, rows: DataFrame, _: str) -> DataFrame:
@@ -333,4 +369,4 @@ def _score_by_key(first: bytes, rows: DataFrame, _: str) -> DataFrame:
 def measure_memory(name: str) -> list[Figure]:
     """Return the peak memory of Spark's processes; empty where the system does not report it."""
     peaks = peak_bytes()
-    return [Figure(f"{name}: memory of {what}, at most", peak / 1e6, "MB") for what, peak in peaks.items()]
+    return [Figure(f"{name}: memory of {process}, at most", peak / 1e6, "MB") for process, peak in peaks.items()]

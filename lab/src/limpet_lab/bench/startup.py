@@ -46,7 +46,7 @@ def time_first_call(learner: str, environment: dict[str, str]) -> tuple[float, i
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Imports, help, first call on a new machine (an empty cache), second process."""
+    """Time imports, help, first call on a new machine (an empty cache), second process."""
     program = shutil.which("limpet", path=str(Path(sys.executable).parent))
     command = [program] if program else [sys.executable, "-m", "limpet"]
     jobs = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.nats import SUBJECT, message, publish, require_client, running
-from harness.watch_process import Watch, same
+from harness.watch_process import Watch, compare_runs
 from limpet_lab.bench._measurement import Figure, format_power_of_ten
 
 TITLE = "into SQLite, with a checkpoint every 0.05 s; 1 is bit-identical"
@@ -18,7 +18,7 @@ POINTS_PER_MESSAGE = 20  # points in a message
 
 
 def draw_levels(n: int) -> list[float]:
-    """Levels that change now and then, with outliers."""
+    """Draw levels that change now and then, with outliers."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=n) + (np.arange(n) // 20_000) % 2
     values[rng.random(n) < 0.001] += 30.0
@@ -26,7 +26,7 @@ def draw_levels(n: int) -> list[float]:
 
 
 def measure(quick: bool) -> list[Figure]:
-    """From a file, and from JetStream."""
+    """Measure from a file, and from JetStream."""
     require_client()
     points, kills = (N_QUICK_POINTS, N_QUICK_KILLS) if quick else (N_POINTS, N_KILLS)
     with tempfile.TemporaryDirectory() as name:
@@ -44,16 +44,17 @@ def measure(quick: bool) -> list[Figure]:
 
 
 def _compare_watches(name: str, source: str, folder: Path, points: int, kills: int) -> list[Figure]:
-    whole, killed = Watch(source, folder / "whole"), Watch(source, folder / "killed")
-    whole.run()
-    times = killed.run_with_kills(kills)
+    uninterrupted, killed = Watch(source, folder / "whole"), Watch(source, folder / "killed")
+    uninterrupted.run()
+    n_kills = killed.run_with_kills(kills)
     what = f"{name}, {format_power_of_ten(points)} points"
-    rows = whole.rows()
+    rows = uninterrupted.rows()
     figures = [
-        Figure(f"{what}: kills", times, "", at_least=kills),
+        Figure(f"{what}: kills", n_kills, "", at_least=kills),
         Figure(f"{what}: points written", len(rows["points"]), "", at_least=points, at_most=points),
         Figure(f"{what}: alarms written", len(rows["alarms"]), "", at_least=1),
     ]
     return figures + [
-        Figure(f"{what}: equal {name}", float(is_so), "", 1.0, 1.0) for name, is_so in same(whole, killed).items()
+        Figure(f"{what}: equal {name}", float(is_equal), "", 1.0, 1.0)
+        for name, is_equal in compare_runs(uninterrupted, killed).items()
     ]

@@ -13,17 +13,17 @@ from limpet._optional import require_installed
 from limpet.datasets._fetch import DATA_FOLDER_VARIABLE
 
 PACKAGES = ("numpy", "numba", "river", "scikit-learn", "scipy")
-NEEDED = ("matplotlib", "river", "scipy", "sklearn")
+REQUIRED_MODULES = ("matplotlib", "river", "scipy", "sklearn")
 
 
 def require_packages() -> None:
     """Report missing packages before any work is done; pooch only if data may be downloaded."""
     fetching = () if os.environ.get(DATA_FOLDER_VARIABLE) else ("pooch",)
-    require_installed("reproducing the paper", "limpet-lab[reproduce]", *NEEDED, *fetching)
+    require_installed("reproducing the paper", "limpet-lab[reproduce]", *REQUIRED_MODULES, *fetching)
 
 
-def versions() -> dict[str, str]:
-    """Of limpet, Python and the packages that compute."""
+def get_versions() -> dict[str, str]:
+    """Return the versions of limpet, Python and the packages that compute."""
     from limpet import __version__
 
     versions = {"limpet": __version__, "python": platform.python_version()}
@@ -35,10 +35,10 @@ def versions() -> dict[str, str]:
     return versions
 
 
-def stamp() -> dict[str, Any]:
-    """Results under another stamp were made by other versions, or by other sources of ours."""
+def make_stamp() -> dict[str, Any]:
+    """Return versions and a digest of the sources, by which results are recognized."""
     root = Path(__file__).parent.parent
     digest = sha256()
     for path in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return {"versions": versions(), "sources": digest.hexdigest()}
+    return {"versions": get_versions(), "sources": digest.hexdigest()}

@@ -13,14 +13,14 @@ from limpet_lab.paper._compare import (
     EQUAL,
     REACHED,
     SHORT,
-    auto_cell_row,
-    auto_tally,
-    cell_row,
-    remark,
-    tally,
+    describe_auto_tally,
+    describe_tally,
+    format_verdict,
+    make_auto_cell_row,
+    make_cell_row,
 )
-from limpet_lab.paper._provenance import versions
-from limpet_lab.paper._results import Finished, auto_verdicts_of, verdicts_of
+from limpet_lab.paper._provenance import get_versions
+from limpet_lab.paper._results import Finished, collect_auto_verdicts, collect_verdicts
 from limpet_lab.paper.config import Plan
 
 HOW_TO_READ_CELLS = (
@@ -61,34 +61,34 @@ TERMS = DefinitionList(
 
 
 def write_whole_report(path: Path, finished: Finished, failed: Mapping[str, str], plan: Plan) -> None:
-    """Writes report.html: first how SRA's cells compare with the paper's, then every result."""
-    sections = [_overview(finished, plan), Section("How to read it", [TERMS])]
+    """Write report.html: first how SRA's cells compare with the paper's, then every result."""
+    sections = [_make_overview(finished, plan), Section("How to read it", [TERMS])]
     for name, (result, _) in finished.items():
-        sections.append(Section(result.title, [*result.parts, *_settings(result.chosen)], name))
+        sections.append(Section(result.title, [*result.parts, *_make_setting_tables(result.chosen)], name))
     if failed:
         sections.append(Section("Not finished", [f"{name}: {why}" for name, why in failed.items()]))
     lead = (
         "Every table and figure of “Online Robust and Adaptive Learning from Data Streams” (Fukushima, Nitanda and "
         "Yamanishi, 2020), recomputed next to the printed numbers, with baselines started, tuned and scored as SRA is."
     )
-    footer = " · ".join(f"{name} {version}" for name, version in versions().items())
+    footer = " · ".join(f"{name} {version}" for name, version in get_versions().items())
     write_report(path, "The paper, reproduced", lead, sections, footer)
 
 
-def how_it_compares(finished: Finished, plan: Plan) -> list[str]:
+def describe_run(finished: Finished, plan: Plan) -> list[str]:
     """Describe how SRA's cells and those of Detector compare with the paper's, in a sentence each."""
-    records, untuned = verdicts_of(finished), auto_verdicts_of(finished)
+    records, untuned = collect_verdicts(finished), collect_auto_verdicts(finished)
     if not records:
         return ["None of these has cells to be held against the paper’s SRA."]
     if plan.is_quick_run:
         return [
             "Quick run: too few streams and restarts for a comparison with the paper. limpet reproduce runs them all."
         ]
-    return [tally(records), *([auto_tally(untuned)] if untuned else [])]
+    return [describe_tally(records), *([describe_auto_tally(untuned)] if untuned else [])]
 
 
-def _overview(finished: Finished, plan: Plan) -> Section:
-    records, untuned = verdicts_of(finished), auto_verdicts_of(finished)
+def _make_overview(finished: Finished, plan: Plan) -> Section:
+    records, untuned = collect_verdicts(finished), collect_auto_verdicts(finished)
     seconds = sum(elapsed for _, elapsed in finished.values())
     parts: list[Part] = []
     if records and not plan.is_quick_run:
@@ -111,35 +111,40 @@ def _overview(finished: Finished, plan: Plan) -> Section:
         f"{streams} of each kind, {restarts} on real data ({plan.restarts_on_skab} on SKAB). SRA is plain SRA as "
         "published; where it falls short of the paper, or a baseline is ahead of it, its section reports it, and why. "
         "Detector is lp.Detector(), with nothing tuned; its cells are not counted as SRA’s.",
-        *how_it_compares(finished, plan),
+        *describe_run(finished, plan),
     ]
     judged = [] if plan.is_quick_run else ["verdict"]
     if records:
         heading = ["SRA’s cells", *judged, *CELL_HEADING]
-        rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *cell_row(r)] for r in records]
+        rows = [
+            [f"{r['table']}, {r['cell']}", *(format_verdict(r) for _ in judged), *make_cell_row(r)] for r in records
+        ]
         parts.append(Table(heading, rows, HOW_TO_READ_CELLS))
     if untuned:
         heading = ["Detector’s cells", *judged, *AUTO_HEADING]
-        rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *auto_cell_row(r)] for r in untuned]
+        rows = [
+            [f"{r['table']}, {r['cell']}", *(format_verdict(r) for _ in judged), *make_auto_cell_row(r)]
+            for r in untuned
+        ]
         parts.append(Table(heading, rows, "The same for lp.Detector(); the paper’s SRA and ours are tuned."))
     return Section("At a glance", parts)
 
 
-def _settings(chosen: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]) -> list[Table]:
+def _make_setting_tables(chosen: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]) -> list[Table]:
     """Return a table of the chosen settings for each table of a result: a row per method, a column per cell."""
     tables = []
     for key, columns in chosen.items():
         methods = list(dict.fromkeys(name for settings in columns.values() for name in settings))
-        rows = [[name, *(_written(settings.get(name, {})) for settings in columns.values())] for name in methods]
+        rows = [[name, *(_format_setting(settings.get(name, {})) for settings in columns.values())] for name in methods]
         rows = [row for row in rows if any(row[1:])]
         tables.append(Table(["", *columns], rows, toggle=f"Settings chosen for {key}"))
     return tables
 
 
-def _written(setting: Mapping[str, Any]) -> str:
-    """A setting in one line.
+def _format_setting(setting: Mapping[str, Any]) -> str:
+    """Format a setting in one line.
 
-    >>> _written({"gamma": 3.0, "beta": 0.1, "rho": 0.01156})
+    >>> _format_setting({"gamma": 3.0, "beta": 0.1, "rho": 0.01156})
     'γ 3, β 0.1, ρ 0.0116'
     """
     values = [(SYMBOLS.get(k, k.replace("_auc", " AUC")), v) for k, v in setting.items()]

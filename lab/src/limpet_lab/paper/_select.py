@@ -9,30 +9,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limpet.tuning import Setting, SweepResult, select_best
-from limpet_lab.paper.methods import Drift, FloatArray, Method
+from limpet_lab.paper.methods import DriftMethod, FloatArray, Method
 
 
 class Choice(NamedTuple):
-    """Places of a setting and a variable in a sweep, the setting itself, and as it is written down."""
+    """Indices of a setting and a variable in a sweep, the setting, and its record for results.json."""
 
-    row: int
+    setting_index: int
     variable: int
     setting: Setting
-    written: Setting
+    record: Setting
 
 
 def choose_setting(method: Method, sweep: SweepResult, training: FloatArray, largest: bool = True) -> Choice:
-    """The best setting and variable by training values (settings, …, variables), averaged over all in between."""
+    """Choose setting and variable by training values (settings, …, variables), averaged over all axes between."""
     by_variable = np.moveaxis(training, -1, 1)
     n_variables = by_variable.shape[1]
     best = select_best(by_variable.reshape(len(training) * n_variables, -1), largest)
     index, variable = divmod(best, n_variables)
     setting = sweep.settings[index]
-    return Choice(index, variable, setting, written(method, setting, variable, n_variables))
+    return Choice(index, variable, setting, make_setting_record(method, setting, variable, n_variables))
 
 
-def written(method: Method, setting: Setting, variable: int = 0, n_variables: int = 1) -> dict[str, Any]:
-    """The setting, with the step size that Corollary 1 makes of it and the variable that a detector watches."""
+def make_setting_record(method: Method, setting: Setting, variable: int = 0, n_variables: int = 1) -> dict[str, Any]:
+    """Return the setting, with the step size of Corollary 1 and the variable of a detector."""
     record: dict[str, Any] = {
         name: "inf" if value == math.inf else value for name, value in setting.items()
     }  # JSON has no infinity
@@ -40,26 +40,26 @@ def written(method: Method, setting: Setting, variable: int = 0, n_variables: in
         from limpet.tradeoff import step_size
 
         record["rho"] = float(step_size(record["gamma"], record["beta"], record["M"]))
-    if isinstance(method, Drift) and n_variables > 1:
+    if isinstance(method, DriftMethod) and n_variables > 1:
         record["variable"] = variable + 1
     return record
 
 
 def describe_failures(cannot_run: Mapping[str, Sequence[str]]) -> list[str]:
-    """A sentence for each method that has settings which cannot run.
+    """Return a sentence for each method that has settings which cannot run.
 
     >>> describe_failures({"KSWIN": ["window=10, stat=10: too short", "window=20, stat=15: too short"]})
     ['KSWIN cannot run with 2 of its settings, such as window=10, stat=10: too short. results.json lists them.']
     """
     return [
-        f"{name} cannot run with {len(why)} of its settings, such as {why[0]}. results.json lists them."
-        for name, why in cannot_run.items()
+        f"{name} cannot run with {len(reasons)} of its settings, such as {reasons[0]}. results.json lists them."
+        for name, reasons in cannot_run.items()
     ]
 
 
-def reasons(sweep: SweepResult) -> list[str]:
-    """The settings that cannot run, in words."""
+def list_reasons(sweep: SweepResult) -> list[str]:
+    """List the settings that cannot run, with the reasons."""
     return [
-        ", ".join(f"{name}={value:g}" for name, value in sweep.settings[index].items()) + f": {why}"
-        for index, why in sweep.cannot_run.items()
+        ", ".join(f"{name}={value:g}" for name, value in sweep.settings[index].items()) + f": {reason}"
+        for index, reason in sweep.cannot_run.items()
     ]

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from limpet._validation import check_int
 
-TRIALS, QUICK_TRIALS = 10, 1
+N_TRIALS, N_QUICK_TRIALS = 10, 1
 MIN_TRIALS_FOR_VERDICT = 5  # with fewer trials no cell is held against the paper's
-HELD_OUT = 1000  # the first of the seeds that only choose a setting and are never scored
+FIRST_HELD_OUT_SEED = 1000  # the first of the seeds that only choose a setting and are never scored
 
 
 @dataclass(frozen=True)
 class Plan:
     """trials: synthetic streams of each kind, and restarts on real data (half as many on SKAB, as in the paper)."""
 
-    trials: int = TRIALS
+    trials: int = N_TRIALS
     quick: bool = False
     workers: int | None = None
 
@@ -24,7 +24,7 @@ class Plan:
 
     @property
     def seeds(self) -> list[int]:
-        """Of the streams that are scored.
+        """Seeds of the streams that are scored.
 
         >>> Plan(trials=3).seeds, Plan(trials=3).held_out_seeds
         ([0, 1, 2], [1000, 1001, 1002])
@@ -33,17 +33,17 @@ class Plan:
 
     @property
     def held_out_seeds(self) -> list[int]:
-        """Of the streams that SRA-heldout is tuned on."""
-        return [HELD_OUT + seed for seed in self.seeds]
+        """Seeds of the streams that SRA-heldout is tuned on."""
+        return [FIRST_HELD_OUT_SEED + seed for seed in self.seeds]
 
     @property
     def restarts(self) -> int:
-        """On Well-log, SMTP and THYROID."""
+        """Restarts on Well-log, SMTP and THYROID."""
         return self.trials
 
     @property
     def restarts_on_skab(self) -> int:
-        """Half as many, as in the paper: 5 for 10."""
+        """Restarts on SKAB, half as many, as in the paper: 5 for 10."""
         return (self.trials + 1) // 2
 
     @property
@@ -53,13 +53,13 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Where its results are kept.
+        """Name of the folder of its results.
 
         >>> Plan().name, Plan(trials=1, quick=True).name
         ('trials-10', 'trials-1-quick')
         """
         return f"trials-{self.trials}" + ("-quick" if self.quick else "")
 
-    def as_dict(self) -> dict[str, object]:
-        """What decides the figures; the number of workers does not."""
+    def to_dict(self) -> dict[str, object]:
+        """Return what determines the figures; the number of workers does not."""
         return {"trials": self.trials, "quick": self.quick}

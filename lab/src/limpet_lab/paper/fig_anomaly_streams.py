@@ -7,14 +7,14 @@ import numpy as np
 from limpet.datasets import load_smtp, load_thyroid
 from limpet.report.html import Picture
 from limpet_lab.paper._results import Result
-from limpet_lab.paper.context import Lab
+from limpet_lab.paper.context import ExperimentContext
 from limpet_lab.plots.multivariate import draw_channels
 
 TITLE = "SMTP and THYROID: the streams"
 SMTP_VARIABLES = ["log duration", "log bytes sent", "log bytes received"]
 
 
-def run(lab: Lab) -> Result:
+def run(context: ExperimentContext) -> Result:
     """All variables; red lines mark the labelled anomalies."""
     parts = []
     for load in (load_smtp, load_thyroid):

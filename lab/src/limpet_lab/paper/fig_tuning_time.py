@@ -12,55 +12,59 @@ from limpet.exceptions import LimpetWarning
 from limpet.report.html import Part, Picture, Table
 from limpet.tuning import CannotRunError
 from limpet_lab.paper._results import Result
-from limpet_lab.paper.context import KINDS, Lab, synthetic_methods, synthetic_stream
-from limpet_lab.paper.methods import AUTO, Dummy, Method
+from limpet_lab.paper.context import CHANGE_KINDS, ExperimentContext, make_synthetic_methods, make_synthetic_stream
+from limpet_lab.paper.methods import DETECTOR_NAME, DummyMethod, Method
 from limpet_lab.plots.timing import draw_times
 
 TITLE = "Computation times"
-ROUNDS = 3
-LEARNERS = ("SRA", "SDEM", "iEM", "sEM", AUTO)
+N_ROUNDS = 3
+LEARNERS = ("SRA", "SDEM", "iEM", "sEM", DETECTOR_NAME)
 
 
-def run(lab: Lab) -> Result:
+def run(context: ExperimentContext) -> Result:
     """One thread, both univariate streams: seconds for each setting (best of three), and for the whole grid."""
-    methods = [method for method in synthetic_methods(1) if not isinstance(method, Dummy)]
-    each = {method.name: _seconds(method, 1 if lab.plan.quick else ROUNDS) for method in methods}
-    total = {name: float(np.sum(times)) for name, times in each.items()}
-    of_river = _seconds_of_rivers_kswin()
+    methods = [method for method in make_synthetic_methods(1) if not isinstance(method, DummyMethod)]
+    seconds_by_method = {
+        method.name: _time_settings(method, 1 if context.plan.quick else N_ROUNDS) for method in methods
+    }
+    total = {name: float(np.sum(times)) for name, times in seconds_by_method.items()}
+    river_seconds = _time_river_kswin()
     rows = [
         [name, str(len(times)), f"{total[name]:.3f}", f"{1e3 * float(np.median(times)):.2f}"]
-        for name, times in each.items()
+        for name, times in seconds_by_method.items()
     ]
-    points = len(KINDS) * len(synthetic_stream("abrupt"))
-    micros = {name: 1e6 * float(np.median(times)) / points for name, times in each.items()}
+    points = len(CHANGE_KINDS) * len(make_synthetic_stream("abrupt"))
+    micros = {name: 1e6 * float(np.median(times)) / points for name, times in seconds_by_method.items()}
     parts: list[Part] = [
         Picture(
-            draw_times(total, each),
+            draw_times(total, seconds_by_method),
             "Seconds for tuning each method, in total and for each setting.",
             f"One abrupt and one gradual stream, {points:,} points in all, one thread. Left the whole grid, right each "
             "setting.",
         ),
         Table(["", "settings", "whole grid, s", "a setting, ms (median)"], rows),
         "The paper finds SRA and sEM the slowest, and its notebooks need about 0.9 ms per point: 36 s for these "
-        f"streams and one setting. Compiled, {_quicker(each)}; the sums of Page–Hinkley are cheaper still. Our KSWIN "
-        f"takes {micros['KSWIN']:.2f} µs per point, river’s, which gives the same p-values, {1e6 * of_river:.0f} µs.",
-        f"{AUTO} learns with many step sizes at once and watches for anomalies and changes: {micros[AUTO]:.2f} µs per "
-        f"point, where SRA takes {micros['SRA']:.2f}. But it has nothing to tune: this is all that it costs.",
+        f"streams and one setting. Compiled, {_describe_quicker(seconds_by_method)}; the sums of Page–Hinkley are "
+        f"cheaper still. Our KSWIN takes {micros['KSWIN']:.2f} µs per point, river’s, which gives the same p-values, "
+        f"{1e6 * river_seconds:.0f} µs.",
+        f"{DETECTOR_NAME} learns with many step sizes at once and watches for anomalies and changes: "
+        f"{micros[DETECTOR_NAME]:.2f} µs per point, where SRA takes {micros['SRA']:.2f}. But it has nothing to tune: "
+        "this is all that it costs.",
     ]
-    seconds = {"settings": each, "whole grid": total, "a point of river's KSWIN": of_river}
+    seconds = {"settings": seconds_by_method, "whole grid": total, "a point of river's KSWIN": river_seconds}
     return Result(TITLE, seconds=seconds, parts=parts)
 
 
-def _quicker(each: Mapping[str, list[float]]) -> str:
-    """In words, which learners take less time for a setting than both ADWIN and KSWIN."""
-    median = {name: float(np.median(times)) for name, times in each.items()}
+def _describe_quicker(seconds_by_method: Mapping[str, list[float]]) -> str:
+    """Describe which learners take less time for a setting than both ADWIN and KSWIN."""
+    median = {name: float(np.median(times)) for name, times in seconds_by_method.items()}
     quick = [name for name in LEARNERS if median[name] < min(median["ADWIN"], median["KSWIN"])]
     return f"{', '.join(quick) or 'no learners'} are quicker than ADWIN and KSWIN"
 
 
-def _seconds(method: Method, rounds: int) -> list[float]:
-    """For each setting that can run, the seconds it takes for one stream of each kind."""
-    streams = [synthetic_stream(kind) for kind in KINDS]
+def _time_settings(method: Method, rounds: int) -> list[float]:
+    """Return for each setting that can run the seconds for one stream of each kind."""
+    streams = [make_synthetic_stream(kind) for kind in CHANGE_KINDS]
     times = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
@@ -79,12 +83,12 @@ def _seconds(method: Method, rounds: int) -> list[float]:
     return times
 
 
-def _seconds_of_rivers_kswin(points: int = 500) -> float:
+def _time_river_kswin(points: int = 500) -> float:
     """Return the seconds per point that river's own KSWIN takes, with a window of 30 and samples of 10."""
     from river.drift import KSWIN
 
     detector = KSWIN(alpha=0.005, window_size=30, stat_size=10, seed=0)
-    values = synthetic_stream("abrupt").y[:points, 0].tolist()
+    values = make_synthetic_stream("abrupt").y[:points, 0].tolist()
     began = time.perf_counter()
     for value in values:
         detector.update(value)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from limpet.datasets import load_well_log
 from limpet.report.html import Picture
 from limpet_lab.paper._results import Result
-from limpet_lab.paper.context import Lab
+from limpet_lab.paper.context import ExperimentContext
 from limpet_lab.plots.annotations import draw_annotations
 
 TITLE = "Well-log: the stream and five annotations"
 
 
-def run(lab: Lab) -> Result:
+def run(context: ExperimentContext) -> Result:
     """One panel for each annotator."""
     stream = load_well_log()
     assert isinstance(stream.change_points, dict)

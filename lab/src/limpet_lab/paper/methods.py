@@ -15,32 +15,32 @@ from limpet.drift import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
 from limpet.exceptions import InvalidInputError
 from limpet.learners import IEM, SDEM, SRA, Detector, StochasticApproximation
 from limpet.tuning import CannotRunError, Setting
-from limpet_lab.paper.grids import THRESHOLDS_OF_RIVERS_PH
+from limpet_lab.paper.grids import RIVER_PH_THRESHOLDS
 
 # How a learner is started: on the stream's first points, or on points drawn in their range, as on the real data.
 
 FloatArray = npt.NDArray[np.float64]
 
-FIRST_POINTS = 10
-DRAWN_POINTS = 20
-RANGE = slice(19, 40)  # the paper's y_20 … y_40
+N_FIRST_POINTS = 10
+N_DRAWN_POINTS = 20
+START_RANGE_ROWS = slice(19, 40)  # the paper's y_20 … y_40
 
 
-def drawn_start(y: FloatArray, restart: int) -> FloatArray:
-    """Points drawn uniformly between the least and the largest value of y_20 … y_40, each variable separately.
+def draw_start_points(y: FloatArray, restart: int) -> FloatArray:
+    """Draw points uniformly between the least and the largest value of y_20 … y_40, each variable separately.
 
-    >>> points = drawn_start(np.arange(100.0).reshape(-1, 1), restart=0)
+    >>> points = draw_start_points(np.arange(100.0).reshape(-1, 1), restart=0)
     >>> points.shape, bool(points.min() >= 19.0), bool(points.max() <= 39.0)
     ((20, 1), True, True)
     """
-    low, high = y[RANGE].min(axis=0), y[RANGE].max(axis=0)
-    return np.random.default_rng(restart).uniform(low, high, (DRAWN_POINTS, y.shape[1]))
+    low, high = y[START_RANGE_ROWS].min(axis=0), y[START_RANGE_ROWS].max(axis=0)
+    return np.random.default_rng(restart).uniform(low, high, (N_DRAWN_POINTS, y.shape[1]))
 
 
-AUTO = "Detector"
+DETECTOR_NAME = "Detector"
 
 
-class Run(NamedTuple):
+class MethodRun(NamedTuple):
     """scores (T, V): one column for a learner, one for each variable for a detector; means (T, K, d) if recorded."""
 
     scores: FloatArray
@@ -59,15 +59,15 @@ class Method(Protocol):
         """Its grid."""
 
     @property
-    def restarts(self) -> bool:
+    def has_restarts(self) -> bool:
         """Whether a restart makes a difference."""
 
-    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
+    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> MethodRun:
         """Score every row before it is learned."""
 
 
 @dataclass(frozen=True)
-class Learner:
+class LearnerMethod:
     """A learner: SRA, SDEM, iEM, sEM.
 
     drawn: started on points drawn in the range of the first ones (real data) instead of on the first ten (synthetic).
@@ -78,112 +78,118 @@ class Learner:
     name: str
     settings: Sequence[Setting]
     make: Callable[..., StochasticApproximation | Detector]
-    drawn: bool = False
-    anomalies: bool = False
-    by_itself: bool = False
+    starts_on_drawn_points: bool = False
+    scores_rejected_points: bool = False
+    uses_default_start: bool = False
 
     @property
-    def restarts(self) -> bool:
+    def has_restarts(self) -> bool:
         """Drawn points differ."""
-        return self.drawn
+        return self.starts_on_drawn_points
 
-    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
+    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> MethodRun:
         """Score every row before it is learned."""
-        before = drawn_start(stream.y, restart) if self.drawn else stream.y[:0]
-        start = {} if self.by_itself else {"n_init": DRAWN_POINTS if self.drawn else FIRST_POINTS}
-        learner = self.make(**setting, **start)
-        trace = learner.process(np.vstack([before, stream.y]), record="means" if record else None)
-        scores = (trace.score if self.anomalies else trace.change_score)[len(before) :, None]
-        return Run(scores, trace.means[len(before) :] if record else None)
+        start_points = draw_start_points(stream.y, restart) if self.starts_on_drawn_points else stream.y[:0]
+        start_settings = (
+            {}
+            if self.uses_default_start
+            else {"n_init": N_DRAWN_POINTS if self.starts_on_drawn_points else N_FIRST_POINTS}
+        )
+        learner = self.make(**setting, **start_settings)
+        trace = learner.process(np.vstack([start_points, stream.y]), record="means" if record else None)
+        scores = (trace.score if self.scores_rejected_points else trace.change_score)[len(start_points) :, None]
+        return MethodRun(scores, trace.means[len(start_points) :] if record else None)
 
 
 @dataclass(frozen=True)
-class Drift:
+class DriftMethod:
     """A detector of changes, one for each variable."""
 
     name: str
     settings: Sequence[Setting]
     make: Callable[..., Any]
-    restarts: bool = False
+    has_restarts: bool = False
 
-    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
+    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> MethodRun:
         """Scores every row."""
         try:
             detector = self.make(**setting)
         except InvalidInputError as error:
             raise CannotRunError(str(error)) from None
-        return Run(detector.process(stream.y).reshape(stream.y.shape))
+        return MethodRun(detector.process(stream.y).reshape(stream.y.shape))
 
 
 @dataclass(frozen=True)
-class Dummy:
-    """A score that knows nothing of the values: constant, random, or the time. What does not beat it found nothing."""
+class DummyMethod:
+    """A score that ignores the values: constant, random, or the time."""
 
     name: str
     settings: Sequence[Setting] = ({},)
 
     @property
-    def restarts(self) -> bool:
+    def has_restarts(self) -> bool:
         """The random one differs."""
         return self.name == "random"
 
-    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
+    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> MethodRun:
         """Scores every row."""
         if self.name == "constant":
-            return Run(np.zeros((len(stream), 1)))
+            return MethodRun(np.zeros((len(stream), 1)))
         if self.name == "time":
-            return Run(np.arange(float(len(stream)))[:, None])
+            return MethodRun(np.arange(float(len(stream)))[:, None])
         first = int(np.abs(stream.y[0]).sum() * 1e6) % 2**32  # another stream, another seed
-        return Run(np.random.default_rng([restart, first]).random((len(stream), 1)))
+        return MethodRun(np.random.default_rng([restart, first]).random((len(stream), 1)))
 
 
-def sra(**setting: Any) -> StochasticApproximation:
-    """SRA as the paper's notebooks run it: ‖H‖ over the mean statistics, ρ by Corollary 1."""
+def make_sra(**setting: Any) -> StochasticApproximation:
+    """Return SRA as the paper's notebooks run it: ‖H‖ over the mean statistics, ρ by Corollary 1."""
     return SRA(**{"n_components": 2, "norm": "mean", **setting})
 
 
-def sra_full_norm(**setting: Any) -> StochasticApproximation:
-    """SRA as the paper's equations have it: ‖H‖ over all statistics."""
-    return sra(norm="full", **setting)
+def make_sra_full_norm(**setting: Any) -> StochasticApproximation:
+    """Return SRA as the paper's equations have it: ‖H‖ over all statistics."""
+    return make_sra(norm="full", **setting)
 
 
-def shown_auto(methods: Sequence[Method], dim: int, quick: bool) -> list[Method]:
-    """Without Detector where there are several variables and no time: it takes long to compile."""
-    return [method for method in methods if method.name != AUTO or dim == 1 or not quick]
+def filter_detector(methods: Sequence[Method], dim: int, quick: bool) -> list[Method]:
+    """Leave out Detector in quick runs with several variables: it takes long to compile."""
+    return [method for method in methods if method.name != DETECTOR_NAME or dim == 1 or not quick]
 
 
-def limpet_detector(n_components: int | None = None, anomalies: bool = False) -> Learner:
+def make_detector_method(n_components: int | None = None, scores_rejected_points: bool = False) -> LearnerMethod:
     """Return the Detector with its defaults: one setting, not tuned, not started by us.
 
     n_components: where all learners are given it, as on the synthetic streams.
     """
     setting = {} if n_components is None else {"n_components": n_components}
-    return Learner(AUTO, [setting], Detector, anomalies=anomalies, by_itself=True)
+    return LearnerMethod(
+        DETECTOR_NAME, [setting], Detector, scores_rejected_points=scores_rejected_points, uses_default_start=True
+    )
 
 
-def sem(**setting: Any) -> StochasticApproximation:
-    """The online EM algorithm: SRA without the threshold. It is `SEM` to the last bit, and compiled already."""
-    return sra(gamma=math.inf, **setting)
+def make_sem(**setting: Any) -> StochasticApproximation:
+    """Return online EM: SRA without the threshold. It is `SEM` to the last bit, and compiled already."""
+    return make_sra(gamma=math.inf, **setting)
 
 
-def sdem(**setting: Any) -> StochasticApproximation:
-    """SDEM with smoothing α = 1, two components by default."""
+def make_sdem(**setting: Any) -> StochasticApproximation:
+    """Return SDEM with smoothing α = 1, two components by default."""
     return SDEM(**{"n_components": 2, **setting})
 
 
-def iem(**setting: Any) -> StochasticApproximation:
-    """iEM, which has no rate to choose; two components by default."""
+def make_iem(**setting: Any) -> StochasticApproximation:
+    """Return iEM, which has no rate to choose; two components by default."""
     return IEM(**{"n_components": 2, **setting})
 
 
-def detectors(kswin: Sequence[Setting], ph: Sequence[Setting], adwin: Sequence[Setting]) -> list[Method]:
-    """The detectors of changes, river's own Page–Hinkley next to the paper's, and the dummies."""
+def make_drift_methods(kswin: Sequence[Setting], ph: Sequence[Setting], adwin: Sequence[Setting]) -> list[Method]:
+    """Return the detectors of changes, river's own Page–Hinkley next to the paper's, and the dummies."""
     return [
-        Drift("ADWIN", adwin, ADWIN),
-        Drift("KSWIN", kswin, KSWIN),
-        Drift("PH", ph, PageHinkley),
-        Drift("PH-river", [{**s, "threshold": t} for s in ph for t in THRESHOLDS_OF_RIVERS_PH], RiverPageHinkley),
-        Dummy("constant"),
-        Dummy("random"),
-        Dummy("time"),
+        DriftMethod("ADWIN", adwin, ADWIN),
+        DriftMethod("KSWIN", kswin, KSWIN),
+        DriftMethod("PH", ph, PageHinkley),
+        DriftMethod("PH-river", [{**s, "threshold": t} for s in ph for t in RIVER_PH_THRESHOLDS], RiverPageHinkley),
+        DummyMethod("constant"),
+        DummyMethod("random"),
+        DummyMethod("time"),
     ]

@@ -9,23 +9,23 @@ from typing import Any
 
 
 @cache
-def paper_tables() -> dict[str, Any]:
-    """Every table by its key.
+def load_paper_tables() -> dict[str, Any]:
+    """Return every table by its key.
 
-    >>> paper_tables()["auc_univariate"]["SRA"]
+    >>> load_paper_tables()["auc_univariate"]["SRA"]
     [[0.717, 0.021], [0.702, 0.023]]
     """
     tables: dict[str, Any] = json.loads((Path(__file__).parent / "paper_tables.json").read_text(encoding="utf-8"))
     return tables
 
 
-def paper_cells(table: str, *part: str) -> dict[str, list[list[float]]]:
-    """The cells of a table, by method; `*_notebook` has the same printed table.
+def get_paper_cells(table: str, *part: str) -> dict[str, list[list[float]]]:
+    """Return the cells of a table, by method; `*_notebook` has the same printed table.
 
-    >>> paper_cells("mse_multivariate_notebook", "abrupt")["SRA"][0]
+    >>> get_paper_cells("mse_multivariate_notebook", "abrupt")["SRA"][0]
     [0.026, 0.002]
     """
-    node: dict[str, Any] = paper_tables()[table.removesuffix("_notebook")]
+    node: dict[str, Any] = load_paper_tables()[table.removesuffix("_notebook")]
     for key in part:
         node = node[key]
     return {method: cells for method, cells in node.items() if method != "metrics" and isinstance(cells, list)}

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limpet.exceptions import DatasetError, InvalidInputError, LimpetWarning
-from limpet_lab.paper._precompile import compiling_ahead
-from limpet_lab.paper._provenance import require_packages, stamp
-from limpet_lab.paper._report import how_it_compares, write_whole_report
-from limpet_lab.paper._results import Result, part_path, parts_folder, read_part, write_part, write_results
+from limpet_lab.paper._precompile import compile_ahead
+from limpet_lab.paper._provenance import make_stamp, require_packages
+from limpet_lab.paper._report import describe_run, write_whole_report
+from limpet_lab.paper._results import Result, get_part_path, get_parts_folder, read_part, write_part, write_results
 from limpet_lab.paper.config import Plan
-from limpet_lab.paper.context import Lab
+from limpet_lab.paper.context import ExperimentContext
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,29 +55,29 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
     """
     wanted = _resolve(names)
     require_packages()
-    kept = _folders(out, plan)
-    mark = stamp()
-    finished = {name: part for name in NAMES if (part := read_part(kept, name, mark)) is not None}
+    folder = _make_folders(out, plan)
+    stamp = make_stamp()
+    finished = {name: part for name in NAMES if (part := read_part(folder, name, stamp)) is not None}
     waiting = [name for name in wanted if not (resume and name in finished)]
-    stale = [name for name in NAMES if name not in {*finished, *wanted} and part_path(kept, name).exists()]
+    stale = [name for name in NAMES if name not in {*finished, *wanted} and get_part_path(folder, name).exists()]
     for name in waiting:
         finished.pop(name, None)
     failed: dict[str, str] = {}
     progress = _make_progress(console)
     task = progress.add_task("starting", total=len(waiting), part="")
 
-    def show_part(done: int, total: int) -> None:
+    def show_part(n_finished: int, total: int) -> None:
         """Show how many runs of the current result are done."""
-        completed = waiting.index(name) + done / total
-        progress.update(task, completed=completed, part=f"{done:,} of {total:,} runs")
+        completed = waiting.index(name) + n_finished / total
+        progress.update(task, completed=completed, part=f"{n_finished:,} of {total:,} runs")
 
-    with compiling_ahead(waiting, plan), progress, warnings.catch_warnings():
+    with compile_ahead(waiting, plan), progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)  # the tables show the effect of a setting
         if stale:
             _print(
                 console, f"Left out, since another version made it: {', '.join(stale)}. Name them to run them again."
             )
-        lab = Lab(plan, show_part)
+        context = ExperimentContext(plan, show_part)
         try:
             for i, name in enumerate(waiting):
                 progress.update(task, description=name, completed=i, part="")
@@ -85,24 +85,27 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
                     _print(console, f"[{i + 1} of {len(waiting)}] {name}")
                 began = time.perf_counter()
                 try:
-                    result: Result = import_module(f"limpet_lab.paper.{MODULE_BY_NAME[name]}").run(lab)
+                    result: Result = import_module(f"limpet_lab.paper.{MODULE_BY_NAME[name]}").run(context)
                 except DatasetError as error:
-                    why = str(error) if not failed else str(error).partition(". ")[0]  # the advice once
+                    message = str(error) if not failed else str(error).partition(". ")[0]  # the advice once
                     failed[name] = str(error)
-                    _print(console, f"{name}: not run. {why}", style="yellow")
+                    _print(console, f"{name}: not run. {message}", style="yellow")
                     continue
                 seconds = time.perf_counter() - began
                 finished[name] = (result, seconds)
-                write_part(kept, name, mark, result, seconds)
-                _write(out, finished, failed, plan)
+                write_part(folder, name, stamp, result, seconds)
+                _write_outputs(out, finished, failed, plan)
                 _print(console, f"{name}: {result.title} ({seconds:.1f} s)")
         except KeyboardInterrupt:
-            _write(out, finished, failed, plan)
-            done = sum(name in finished for name in wanted)
-            _print(console, f"Stopped. {done} of {len(wanted)} are finished and kept in {out}. Continue with --resume.")
+            _write_outputs(out, finished, failed, plan)
+            n_finished = sum(name in finished for name in wanted)
+            _print(
+                console,
+                f"Stopped. {n_finished} of {len(wanted)} are finished and kept in {out}. Continue with --resume.",
+            )
             raise
-        _write(out, finished, failed, plan)
-        for sentence in how_it_compares(finished, plan):
+        _write_outputs(out, finished, failed, plan)
+        for sentence in describe_run(finished, plan):
             _print(console, sentence)
         if failed:
             _print(console, f"Not run, since data are missing: {', '.join(failed)}.", style="yellow")
@@ -123,7 +126,7 @@ def _print(console: Console, text: str, style: str = "") -> None:
     console.print(text, markup=False, highlight=False, style=style, soft_wrap=True)
 
 
-def titles() -> dict[str, str]:
+def get_titles() -> dict[str, str]:
     """Return the titles of all results by name."""
     return {name: import_module(f"limpet_lab.paper.{MODULE_BY_NAME[name]}").TITLE for name in NAMES}
 
@@ -143,23 +146,25 @@ def _resolve(names: Sequence[str]) -> list[str]:
     return [name for name in NAMES if not requested or name in requested]
 
 
-def _folders(out: Path, plan: Plan) -> Path:
+def _make_folders(out: Path, plan: Plan) -> Path:
     """Create the folders and check that files can be written, before any work is done."""
     from limpet.report.html import require_writable
 
-    kept = parts_folder(out, plan)
+    folder = get_parts_folder(out, plan)
     try:
-        kept.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(
-            f"--out: cannot create {str(kept)!r}: {(error.strerror or str(error)).lower()}."
+            f"--out: cannot create {str(folder)!r}: {(error.strerror or str(error)).lower()}."
         ) from None
-    for path in (out / "report.html", out / "results.json", kept / "writable"):
+    for path in (out / "report.html", out / "results.json", folder / "writable"):
         require_writable(path)
-    return kept
+    return folder
 
 
-def _write(out: Path, finished: Mapping[str, tuple[Result, float]], failed: Mapping[str, str], plan: Plan) -> None:
+def _write_outputs(
+    out: Path, finished: Mapping[str, tuple[Result, float]], failed: Mapping[str, str], plan: Plan
+) -> None:
     ordered = {name: finished[name] for name in NAMES if name in finished}
     write_results(out / "results.json", ordered, failed, plan)
     write_whole_report(out / "report.html", ordered, failed, plan)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from limpet_lab.paper._auc_tables import fill_auc_table
 from limpet_lab.paper._results import Result
-from limpet_lab.paper.context import Lab
+from limpet_lab.paper.context import ExperimentContext
 
 TITLE = "AUC, three-dimensional synthetic streams"
 
 
-def run(lab: Lab) -> Result:
+def run(context: ExperimentContext) -> Result:
     """Benefit against false alarms, T_b = 100, for every method, on both variants of the data."""
     result = Result(TITLE)
     fill_auc_table(
-        lab,
+        context,
         result,
         "auc_multivariate",
         3,
@@ -21,7 +21,7 @@ def run(lab: Lab) -> Result:
         "The data as the paper prints them. A detector is run on each variable and the best one kept.",
     )
     fill_auc_table(
-        lab,
+        context,
         result,
         "auc_multivariate_notebook",
         3,

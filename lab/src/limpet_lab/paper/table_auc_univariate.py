@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from limpet_lab.paper._auc_tables import fill_auc_table
 from limpet_lab.paper._results import Result
-from limpet_lab.paper.context import Lab
+from limpet_lab.paper.context import ExperimentContext
 
 TITLE = "AUC, univariate synthetic streams"
 
 
-def run(lab: Lab) -> Result:
+def run(context: ExperimentContext) -> Result:
     """Benefit against false alarms, T_b = 100, for every method."""
     result = Result(TITLE)
     caption = (
@@ -18,7 +18,7 @@ def run(lab: Lab) -> Result:
         "is the setting the paper names; Detector is lp.Detector(), by its change score, with nothing tuned; "
         "SRA-full-norm measures ‖H‖ over all statistics, as in the equations."
     )
-    fill_auc_table(lab, result, "auc_univariate", 1, "printed", caption)
+    fill_auc_table(context, result, "auc_univariate", 1, "printed", caption)
     result.parts = [
         *result.parts,
         "How to read it. Half of the window lies before the change, where a causal score can know nothing. Two marks "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from limpet_lab.paper._mse_tables import fill_mse_table
 from limpet_lab.paper._results import Result
-from limpet_lab.paper.context import Lab
+from limpet_lab.paper.context import ExperimentContext
 
 TITLE = "MSE of the means, three-dimensional synthetic streams"
 
 
-def run(lab: Lab) -> Result:
+def run(context: ExperimentContext) -> Result:
     """The printed data and the notebooks', each with the same printed cells, for orientation only."""
     result = Result(
         TITLE,
@@ -19,8 +19,8 @@ def run(lab: Lab) -> Result:
             "stand here; the paper’s numbers are repeated next to each for orientation only."
         ],
     )
-    fill_mse_table(lab, result, "mse_multivariate", 3, "printed", compared=False)
-    fill_mse_table(lab, result, "mse_multivariate_notebook", 3, "notebook", compared=False)
+    fill_mse_table(context, result, "mse_multivariate", 3, "printed", compared=False)
+    fill_mse_table(context, result, "mse_multivariate_notebook", 3, "notebook", compared=False)
     result.parts = [
         *result.parts,
         "On the printed abrupt data ‖Δμ‖² = 63: an S_ac of 0.029 would allow five points of delay. Plain SRA locks one "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from limpet_lab.paper._mse_tables import fill_mse_table
 from limpet_lab.paper._results import Result
-from limpet_lab.paper.context import Lab
+from limpet_lab.paper.context import ExperimentContext
 
 TITLE = "MSE of the means, univariate synthetic streams"
 
 
-def run(lab: Lab) -> Result:
+def run(context: ExperimentContext) -> Result:
     """S_bc before the change, S_ac after it, S_tot over both."""
     result = Result(
         TITLE,
@@ -19,7 +19,7 @@ def run(lab: Lab) -> Result:
             "Mean ± standard deviation over the streams; “constant” never moves from its start."
         ],
     )
-    fill_mse_table(lab, result, "mse_univariate", 1, "printed")
+    fill_mse_table(context, result, "mse_univariate", 1, "printed")
     result.parts = [
         *result.parts,
         "Why the baselines’ rows differ from the paper’s: its SDEM and iEM keep the precision matrices of their start "

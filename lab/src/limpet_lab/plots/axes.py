@@ -46,7 +46,7 @@ def set_log_scale(axis: Any, low: float, high: float, ticks: int = 5) -> None:
     (axis.axes.set_xlim if across else axis.axes.set_ylim)(low, high)
 
 
-def as_pair(name: str, pair: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[FloatArray, FloatArray]:
+def to_pair(name: str, pair: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[FloatArray, FloatArray]:
     """Return x and y, two series of equal length; they may be empty."""
     if len(pair) != 2:
         raise InvalidInputError(f"{name}: must be a pair of x and y, got {len(pair)} series")
@@ -70,10 +70,10 @@ def set_row_axis(axes: Any, n_rows: int, ticks: int = 6) -> None:
     axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def as_columns(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> FloatArray:
+def to_columns(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> FloatArray:
     """Return numbers per row, (T, K), from an array (T,), (T, K) or (T, K, 1).
 
-    >>> as_columns("means", [1.0, 2.0]).shape
+    >>> to_columns("means", [1.0, 2.0]).shape
     (2, 1)
     """
     columns = check_floats(name, values)

@@ -22,11 +22,11 @@ from limpet.plots._style import (
     style_small_panel,
 )
 from limpet.plots._validation import as_column, check_not_empty
-from limpet_lab.plots.axes import as_columns, new_page, set_row_axis
-from limpet_lab.plots.method_styles import line_of, styles_of
+from limpet_lab.plots.axes import new_page, set_row_axis, to_columns
+from limpet_lab.plots.method_styles import get_line_style, get_styles
 
 
-def draw_followed(
+def draw_estimates(
     y: ArrayLike,
     rows: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,
@@ -56,14 +56,14 @@ def draw_followed(
     check_not_empty("rows", rows)
     changes = to_row_list("change_points", change_points, len(values))
     flags = np.zeros(len(values), dtype=bool) if outliers is None else outliers
-    out = to_frozen_array("outliers", to_flags("outliers", flags), bool, (len(values),))
-    styles = styles_of(rows)
+    is_outlier = to_frozen_array("outliers", to_flags("outliers", flags), bool, (len(values),))
+    styles = get_styles(rows)
     figure = new_page(0.8 + 1.5 * len(rows))
     grid = figure.subplots(len(rows), 2, sharex=True, squeeze=False)
     for (left, right), (name, (means, score)) in zip(grid, rows.items(), strict=True):
-        style = line_of(styles[name]) | {"linestyle": "-", "zorder": 4}
-        estimate = as_columns(f"{name}: means", means, len(values))
-        _draw_estimate(left, values, estimate, out, style)
+        style = get_line_style(styles[name]) | {"linestyle": "-", "zorder": 4}
+        estimate = to_columns(f"{name}: means", means, len(values))
+        _draw_estimate(left, values, estimate, is_outlier, style)
         _draw_score(right, as_column(f"{name}: score", score, len(values)), style)
         for axes in (left, right):
             for nth, row in enumerate(changes):
@@ -80,19 +80,19 @@ def draw_followed(
     return render_png(figure)
 
 
-def _draw_estimate(axes: Any, values: FloatArray, means: FloatArray, out: Any, style: Style) -> None:
-    limits = robust_limits(values[~out], cut=0.002, margin=0.15) or axes.get_ylim()
+def _draw_estimate(axes: Any, values: FloatArray, means: FloatArray, is_outlier: Any, style: Style) -> None:
+    limits = robust_limits(values[~is_outlier], cut=0.002, margin=0.15) or axes.get_ylim()
     rows = np.arange(len(values))
-    axes.plot(rows[~out], values[~out], markersize=2.0, alpha=0.4, rasterized=True, **POINT_STYLE)
+    axes.plot(rows[~is_outlier], values[~is_outlier], markersize=2.0, alpha=0.4, rasterized=True, **POINT_STYLE)
     axes.plot([], [], label="point", markersize=7, **POINT_STYLE)
-    if out.any():
-        axes.plot(rows[out], values[out], label="outlier", **CIRCLE_STYLE | {"markersize": 4})
+    if is_outlier.any():
+        axes.plot(rows[is_outlier], values[is_outlier], label="outlier", **CIRCLE_STYLE | {"markersize": 4})
     axes.plot(rows, means, **style | {"linewidth": 1.8})
     axes.plot([], [], label="estimate, in the method's colour", color="black", linewidth=1.8)
     axes.set_ylim(*limits)
-    far = CIRCLE_STYLE | {"markerfacecolor": CIRCLE_STYLE["color"], "alpha": 0.5}
-    mark_out_of_range(axes, rows[out], values[out], limits, far, size=3.5, label="beyond the edge")
-    mark_out_of_range(axes, rows[~out], values[~out], limits, POINT_STYLE, size=3.5)
+    far_style = CIRCLE_STYLE | {"markerfacecolor": CIRCLE_STYLE["color"], "alpha": 0.5}
+    mark_out_of_range(axes, rows[is_outlier], values[is_outlier], limits, far_style, size=3.5, label="beyond the edge")
+    mark_out_of_range(axes, rows[~is_outlier], values[~is_outlier], limits, POINT_STYLE, size=3.5)
 
 
 def _draw_score(axes: Any, score: FloatArray, style: Style) -> None:
@@ -102,9 +102,16 @@ def _draw_score(axes: Any, score: FloatArray, style: Style) -> None:
         axes.text(0.5, 0.5, "no score", transform=axes.transAxes, ha="center", va="center", color="#555555")
         return
     axes.plot(score, **style | {"linewidth": 0.9})
-    alone = (
+    is_isolated = (
         np.isfinite(score) & ~np.isfinite(np.append(score[1:], np.nan)) & ~np.isfinite(np.append(np.nan, score[:-1]))
     )
-    axes.plot(np.flatnonzero(alone), score[alone], color=style["color"], marker=".", markersize=2, linestyle="none")
+    axes.plot(
+        np.flatnonzero(is_isolated),
+        score[is_isolated],
+        color=style["color"],
+        marker=".",
+        markersize=2,
+        linestyle="none",
+    )
     axes.set_ylim(*limits)
     mark_out_of_range(axes, np.arange(len(score)), score, limits, {"color": style["color"], "zorder": 5}, size=4.0)

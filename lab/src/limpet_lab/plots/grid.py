@@ -5,7 +5,14 @@ from __future__ import annotations
 from limpet.plots._style import PAGE_WIDTH_IN, TEXT_PT, add_legend_above, legend_entries, style_small_panel
 from limpet_lab.plots.axes import new_page
 
-COLUMNS = {1: 2, 2: 2, 4: 2, 7: 4, 8: 4, 10: 5}  # for so many panels, where not three; one leaves space for a legend
+COLUMN_COUNTS = {
+    1: 2,
+    2: 2,
+    4: 2,
+    7: 4,
+    8: 4,
+    10: 5,
+}  # for so many panels, where not three; one leaves space for a legend
 
 
 class Grid:
@@ -22,7 +29,7 @@ class Grid:
     """
 
     def __init__(self, n_panels: int, shape: float, **sharing: bool) -> None:
-        self.columns = COLUMNS.get(n_panels, 3)
+        self.columns = COLUMN_COUNTS.get(n_panels, 3)
         n_rows = -(-n_panels // self.columns)
         self.figure = new_page(0.6 + n_rows * max(shape * PAGE_WIDTH_IN / self.columns, 2.0))
         cells = self.figure.subplots(n_rows, self.columns, squeeze=False, **sharing).ravel()
@@ -32,7 +39,7 @@ class Grid:
         for axes in self.spare:
             axes.set_axis_off()
 
-    def label(self, x_label: str, y_label: str = "") -> None:
+    def label_axes(self, x_label: str, y_label: str = "") -> None:
         """Name the axes, below the lowest panel of each column and at the left of each row."""
         for axes in self.panels[-self.columns :]:
             axes.set_xlabel(x_label)

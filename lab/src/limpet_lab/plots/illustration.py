@@ -25,10 +25,10 @@ from limpet.plots._style import (
     style_small_panel,
 )
 from limpet.plots._validation import as_column, check_not_empty
-from limpet_lab.plots.axes import as_columns, new_page, set_row_axis
+from limpet_lab.plots.axes import new_page, set_row_axis, to_columns
 
-COLOURS = (GREEN, PURPLE, ORANGE)  # of all but the last, which is the one to be shown: it is blue
-LINE_LENGTH = 84  # letters of a title that fit on a page
+COLORS = (GREEN, PURPLE, ORANGE)  # of all but the last, which is the one to be shown: it is blue
+TITLE_WIDTH_CHARS = 84  # letters of a title that fit on a page
 
 
 def draw_illustration(
@@ -57,29 +57,33 @@ def draw_illustration(
     values = as_column("y", y)
     check_not_empty("estimates", estimates)
     to_row_list("change_point", [change_point], len(values))
-    out = to_frozen_array("outliers", to_flags("outliers", outliers), bool, (len(values),))
-    true_values = None if truth is None else as_columns("truth", truth, len(values))
+    is_outlier = to_frozen_array("outliers", to_flags("outliers", outliers), bool, (len(values),))
+    true_values = None if truth is None else to_columns("truth", truth, len(values))
     rows = np.arange(len(values))
-    limits = robust_limits(values[~out], cut=0.0, margin=0.6) or (0.0, 1.0)
+    limits = robust_limits(values[~is_outlier], cut=0.0, margin=0.6) or (0.0, 1.0)
     figure = new_page(3.5)
     panels = figure.subplots(1, len(estimates), sharex=True, sharey=True, squeeze=False)[0]
-    colours = [COLOURS[nth % len(COLOURS)] for nth in range(len(estimates) - 1)] + [BLUE]
-    for axes, colour, (title, estimate) in zip(panels, colours, estimates.items(), strict=True):
-        axes.plot(rows[~out], values[~out], markersize=3.0, alpha=0.35, rasterized=True, **POINT_STYLE)
+    colors = [COLORS[nth % len(COLORS)] for nth in range(len(estimates) - 1)] + [BLUE]
+    for axes, color, (title, estimate) in zip(panels, colors, estimates.items(), strict=True):
+        axes.plot(rows[~is_outlier], values[~is_outlier], markersize=3.0, alpha=0.35, rasterized=True, **POINT_STYLE)
         axes.plot([], [], label="point", markersize=8, **POINT_STYLE)  # in the legend, one that can be seen
-        axes.plot(rows[out], values[out], markersize=5, label="outlier", **REJECTED_STYLE | {"alpha": 0.8})
+        axes.plot(
+            rows[is_outlier], values[is_outlier], markersize=5, label="outlier", **REJECTED_STYLE | {"alpha": 0.8}
+        )
         axes.axvline(change_point, label="change", **CHANGE_STYLE)
-        means = as_columns(title, estimate, len(values))
+        means = to_columns(title, estimate, len(values))
         axes.plot(rows, means, color="white", linewidth=4.4, zorder=3)
-        axes.plot(rows, means, color=colour, linewidth=2.6, zorder=4)
+        axes.plot(rows, means, color=color, linewidth=2.6, zorder=4)
         axes.plot([], [], label="estimate", color=BLUE, linewidth=2.6)
         if true_values is not None:
             axes.plot(rows, true_values, label="truth", zorder=5, **TRUTH_STYLE | {"linewidth": 1.1, "alpha": 1.0})
         axes.set_ylim(*limits)
-        mark_out_of_range(axes, rows[out], values[out], limits, REJECTED_STYLE, label="outlier beyond the edge")
+        mark_out_of_range(
+            axes, rows[is_outlier], values[is_outlier], limits, REJECTED_STYLE, label="outlier beyond the edge"
+        )
         style_small_panel(axes)
         axes.set_title(
-            _in_lines(title, LINE_LENGTH // len(estimates)), loc="left", fontsize=TITLE_PT, fontweight="bold"
+            _wrap_title(title, TITLE_WIDTH_CHARS // len(estimates)), loc="left", fontsize=TITLE_PT, fontweight="bold"
         )
         set_row_axis(axes, len(values), 4)
         axes.set_xlabel("row")
@@ -87,10 +91,10 @@ def draw_illustration(
     return render_png(figure)
 
 
-def _in_lines(title: str, length: int) -> str:
+def _wrap_title(title: str, length: int) -> str:
     """Break a title that is too long, first after its colon.
 
-    >>> _in_lines("both: SRA, a threshold and a step", 28)
+    >>> _wrap_title("both: SRA, a threshold and a step", 28)
     'both:\\nSRA, a threshold and a step'
     """
     if len(title) <= length:

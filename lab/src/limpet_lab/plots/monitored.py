@@ -22,7 +22,7 @@ from limpet.plots._axes import (
 )
 from limpet.plots._style import BLUE, EVENT_STYLE, GREEN, add_legend_above, render_png, style_small_panel
 from limpet.plots._validation import as_column
-from limpet_lab.plots.axes import as_columns, new_page, set_row_axis
+from limpet_lab.plots.axes import new_page, set_row_axis, to_columns
 
 BAND_SD = 2.0
 STREAM_HEIGHT_IN, SCORE_HEIGHT_IN = 2.3, 1.25  # of a panel
@@ -71,10 +71,14 @@ def draw_monitored_stream(
     figure = new_page(0.7 + sum(heights))
     panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     limits = robust_limits(values[~trace.rejected], cut=0.002, margin=0.25) or (0.0, 1.0)
-    for axes, (name, each) in zip(panels, traces.items(), strict=False):
-        widths = None if each is not trace or deviations is None else as_columns("deviations", deviations, len(values))
-        _draw_stream(axes, rows, as_column(f"{name}: y", values, len(each)), each, widths, limits)
-        draw_changes(axes, each.alarms, limits=(rows[0], rows[-1]), labelled=True)
+    for axes, (name, trace_of_panel) in zip(panels, traces.items(), strict=False):
+        widths = (
+            None
+            if trace_of_panel is not trace or deviations is None
+            else to_columns("deviations", deviations, len(values))
+        )
+        _draw_stream(axes, rows, as_column(f"{name}: y", values, len(trace_of_panel)), trace_of_panel, widths, limits)
+        draw_changes(axes, trace_of_panel.alarms, limits=(rows[0], rows[-1]), labelled=True)
         style_small_panel(axes, name)
         axes.set_ylabel("value")
     if scores:
@@ -108,7 +112,7 @@ def _draw_stream(
     draw_anomalies(axes, rows[anomalous], values[anomalous], limits)
     if "means" not in trace.recorded:
         return
-    means = as_columns("means", trace.means, len(values))
+    means = to_columns("means", trace.means, len(values))
     if deviations is not None:
         for mean, deviation in zip(means.T, deviations.T, strict=True):
             band = {"color": BLUE, "alpha": 0.16, "linewidth": 0, "label": f"± {BAND_SD:g} standard deviations"}

@@ -22,22 +22,22 @@ from limpet.plots._style import (
     render_png,
     style_small_panel,
 )
-from limpet_lab.plots.axes import as_columns, new_page, set_row_axis
+from limpet_lab.plots.axes import new_page, set_row_axis, to_columns
 
-SPANS: dict[str, Style] = {
+SPAN_STYLES: dict[str, Style] = {
     "transition": {"facecolor": "#cdebd9", "edgecolor": "#8cc9a5", "hatch": "////"},  # the hatch for the colour-blind
     "abnormal": {"facecolor": "#fbd9d6", "edgecolor": "none"},
 }
-OTHER_SPANS: list[Style] = [
+OTHER_SPAN_STYLES: list[Style] = [
     {"facecolor": "#dbe7f5", "edgecolor": "#a9c3e2", "hatch": "...."},
     {"facecolor": "#f4ecc2", "edgecolor": "#d6c877", "hatch": "\\\\\\\\"},
 ]
-LINE = "#39424a"
-THIN: Style = {"color": RED, "linewidth": 0.8, "alpha": 0.55}
+LINE_COLOR = "#39424a"
+THIN_LINE_STYLE: Style = {"color": RED, "linewidth": 0.8, "alpha": 0.55}
 MANY_LINES_THRESHOLD = (
     12  # lines; more than so many are thin, for they are points in time that happen to matter, not regimes
 )
-FINE = 1600  # columns of pixels, at most, that a panel can show
+MAX_PIXEL_COLUMNS = 1600  # columns of pixels, at most, that a panel can show
 
 
 def draw_channels(
@@ -65,7 +65,7 @@ def draw_channels(
     outliers : mapping of variable to rows, optional
         Points to be circled.
     """
-    values = as_columns("y", y)
+    values = to_columns("y", y)
     n_rows, dim = values.shape
     if len(names) != dim:
         raise InvalidInputError(f"names: must be one for each of the {dim} variables, got {len(names)}")
@@ -73,7 +73,7 @@ def draw_channels(
     circled = {channel: to_row_list("outliers", rows, n_rows) for channel, rows in (outliers or {}).items()}
     if not all(0 <= channel < dim for channel in circled):
         raise InvalidInputError(f"outliers: must be variables in 0..{dim - 1}, got {sorted(circled)}")
-    shades = _shades([kind for _, _, kind in spans])
+    shades = _get_span_styles([kind for _, _, kind in spans])
     for first, last, _ in spans:
         if not 0 <= first <= last <= n_rows:
             raise InvalidInputError(
@@ -85,20 +85,31 @@ def draw_channels(
         for first, last, kind in spans:
             axes.axvspan(first, last, label=kind, linewidth=0, zorder=0, **shades[kind])
         for row in marked:
-            few = len(marked) <= MANY_LINES_THRESHOLD
+            are_changes = len(marked) <= MANY_LINES_THRESHOLD
             axes.axvline(
-                row, label="change" if few else "anomaly", zorder=3 if few else 1, **CHANGE_STYLE if few else THIN
+                row,
+                label="change" if are_changes else "anomaly",
+                zorder=3 if are_changes else 1,
+                **CHANGE_STYLE if are_changes else THIN_LINE_STYLE,
             )
-        axes.plot(*envelope(values[:, channel], FINE), color=LINE, linewidth=0.7, zorder=2)
-        at = np.array(circled.get(channel, []), dtype=np.int64)
-        if len(at):
-            axes.plot(at, values[at, channel], label="outlier", zorder=4, **CIRCLE_STYLE)
+        axes.plot(*compute_envelope(values[:, channel], MAX_PIXEL_COLUMNS), color=LINE_COLOR, linewidth=0.7, zorder=2)
+        rows_circled = np.array(circled.get(channel, []), dtype=np.int64)
+        if len(rows_circled):
+            axes.plot(rows_circled, values[rows_circled, channel], label="outlier", zorder=4, **CIRCLE_STYLE)
         limits = full_or_robust_limits(values[:, channel], cut=0.002, patience=12.0)
         if limits is not None:
             axes.set_ylim(*limits)
-            mark_out_of_range(axes, np.arange(n_rows), values[:, channel], limits, {"color": LINE, "zorder": 3})
-            far = {"color": CIRCLE_STYLE["color"], "zorder": 4}
-            mark_out_of_range(axes, at, values[at, channel], limits, far, size=6.5, label="outlier beyond the edge")
+            mark_out_of_range(axes, np.arange(n_rows), values[:, channel], limits, {"color": LINE_COLOR, "zorder": 3})
+            far_style = {"color": CIRCLE_STYLE["color"], "zorder": 4}
+            mark_out_of_range(
+                axes,
+                rows_circled,
+                values[rows_circled, channel],
+                limits,
+                far_style,
+                size=6.5,
+                label="outlier beyond the edge",
+            )
         style_small_panel(axes)
         axes.set_title(names[channel], loc="left", fontsize=TEXT_PT, pad=3)
         set_row_axis(axes, n_rows, 9)
@@ -108,10 +119,10 @@ def draw_channels(
     return render_png(figure)
 
 
-def envelope(values: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
+def compute_envelope(values: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
     """Return a line of few points that looks like the line through all: the least and the greatest of each column.
 
-    >>> rows, heights = envelope(np.sin(np.arange(100_000.0)), 100)
+    >>> rows, heights = compute_envelope(np.sin(np.arange(100_000.0)), 100)
     >>> len(rows), bool(heights.max() > 0.999)
     (200, True)
     """
@@ -124,6 +135,6 @@ def envelope(values: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
     return rows.ravel(), pairs.ravel()
 
 
-def _shades(kinds: Sequence[str]) -> dict[str, Any]:
-    others = [kind for kind in dict.fromkeys(kinds) if kind not in SPANS]
-    return SPANS | {kind: OTHER_SPANS[nth % len(OTHER_SPANS)] for nth, kind in enumerate(others)}
+def _get_span_styles(kinds: Sequence[str]) -> dict[str, Any]:
+    others = [kind for kind in dict.fromkeys(kinds) if kind not in SPAN_STYLES]
+    return SPAN_STYLES | {kind: OTHER_SPAN_STYLES[nth % len(OTHER_SPAN_STYLES)] for nth, kind in enumerate(others)}

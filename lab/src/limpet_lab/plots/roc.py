@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from limpet.plots._style import GREY, TITLE_PT, render_png
 from limpet.plots._validation import check_not_empty
-from limpet_lab.plots.axes import as_pair
+from limpet_lab.plots.axes import to_pair
 from limpet_lab.plots.grid import Grid
-from limpet_lab.plots.method_styles import line_of, styles_of
+from limpet_lab.plots.method_styles import get_line_style, get_styles
 
 
 def draw_curves(
@@ -31,19 +31,19 @@ def draw_curves(
         What they are.
     """
     check_not_empty("panels", panels)
-    styles = styles_of(chain.from_iterable(panels.values()))
+    styles = get_styles(chain.from_iterable(panels.values()))
     grid = Grid(len(panels), 0.97, sharex=True, sharey=True)
     for axes, (title, curves) in zip(grid.panels, panels.items(), strict=True):
         for name, style in styles.items():
             if name in curves:
-                across, up = as_pair(f"{title}: {name}", curves[name])
+                across, up = to_pair(f"{title}: {name}", curves[name])
                 seen = np.isfinite(across) & np.isfinite(up)
-                axes.plot(across[seen], up[seen], label=name, **line_of(style))
+                axes.plot(across[seen], up[seen], label=name, **get_line_style(style))
         axes.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=1.0, linestyle=":", label="chance", zorder=1)
         axes.set_title(title, loc="left", fontsize=TITLE_PT)
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "", "0.5", "", "1"])
         axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "", "0.5", "", "1"])
-    grid.label(x_label, y_label)
+    grid.label_axes(x_label, y_label)
     grid.add_legend()
     return render_png(grid.figure)

@@ -14,7 +14,7 @@ from limpet.plots._style import SMALL_PT, TITLE_PT, YELLOW, Style, render_png
 from limpet.plots._validation import as_column, check_not_empty
 from limpet_lab.plots.axes import format_number, set_log_scale
 from limpet_lab.plots.grid import Grid
-from limpet_lab.plots.method_styles import styles_of
+from limpet_lab.plots.method_styles import get_styles
 
 Series = Mapping[str, Mapping[str, Sequence[float]]]
 
@@ -50,7 +50,7 @@ def draw_panels(
     if mark is not None and mark not in settings:
         raise InvalidInputError(f"mark: must be one of {settings.tolist()}, got {mark!r}")
     names = list(dict.fromkeys(chain.from_iterable(panels.values())))
-    styles = styles_of(names)
+    styles = get_styles(names)
     grid = Grid(len(panels), 0.72)
     for axes, (title, series) in zip(grid.panels, panels.items(), strict=True):
         axes.set_title(title, loc="left", fontsize=TITLE_PT)
@@ -58,19 +58,21 @@ def draw_panels(
             position = float(np.flatnonzero(settings == mark)[0])
             axes.axvspan(position - 0.32, position + 0.32, color=YELLOW, alpha=0.35, linewidth=0, zorder=0)
         bars = (spread or {}).get(title, {})
-        reached = [
-            _draw_series(axes, _offsets(names, name, len(settings)), values, bars.get(name), styles[name], name, log)
+        heights = [
+            _draw_series(
+                axes, _compute_offsets(names, name, len(settings)), values, bars.get(name), styles[name], name, log
+            )
             for name, values in series.items()
         ]
-        _set_scale(axes, np.concatenate([*reached, np.empty(0)]), log)
+        _set_scale(axes, np.concatenate([*heights, np.empty(0)]), log)
         _set_ticks(axes, settings, mark)
-    grid.label(x_label)
+    grid.label_axes(x_label)
     if len(names) > 1 or grid.spare:
         grid.add_legend()
     return render_png(grid.figure)
 
 
-def _offsets(names: Sequence[str], name: str, n_values: int) -> FloatArray:
+def _compute_offsets(names: Sequence[str], name: str, n_values: int) -> FloatArray:
     """Return where a series stands: a little beside the others, so that error bars do not hide each other."""
     step = min(0.08, 0.4 / len(names))
     return np.arange(n_values, dtype=np.float64) + step * (names.index(name) - (len(names) - 1) / 2.0)
@@ -88,22 +90,22 @@ def _draw_series(
     """Draw one series and return the heights that must be seen."""
     heights = as_column(name, values, len(offsets))
     lengths = np.zeros(len(heights)) if bars is None else np.nan_to_num(as_column(name, bars, len(offsets)))
-    seen = np.isfinite(heights) & ((heights > 0.0) | (not log))
-    at, mid, half = offsets[seen], heights[seen], lengths[seen]
-    axes.plot(at, mid, label=name, markersize=5.5, **style)
-    if half.any():
+    is_shown = np.isfinite(heights) & ((heights > 0.0) | (not log))
+    positions, shown_heights, shown_lengths = offsets[is_shown], heights[is_shown], lengths[is_shown]
+    axes.plot(positions, shown_heights, label=name, markersize=5.5, **style)
+    if shown_lengths.any():
         line = {"color": style["color"], "linestyle": "none", "elinewidth": 1.1, "capsize": 2.5, "zorder": 2}
-        axes.errorbar(at, mid, yerr=half, **line)
-    lower = np.maximum(mid - half, mid / 4.0) if log else mid - half
-    return np.concatenate([lower, mid + half])
+        axes.errorbar(positions, shown_heights, yerr=shown_lengths, **line)
+    lower = np.maximum(shown_heights - shown_lengths, shown_heights / 4.0) if log else shown_heights - shown_lengths
+    return np.concatenate([lower, shown_heights + shown_lengths])
 
 
-def _set_scale(axes: Any, reached: FloatArray, log: bool) -> None:
-    if not len(reached):
+def _set_scale(axes: Any, heights: FloatArray, log: bool) -> None:
+    if not len(heights):
         axes.set_yticks([])
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", fontsize=SMALL_PT, color="#555555")
         return
-    low, high = float(reached.min()), float(reached.max())
+    low, high = float(heights.min()), float(heights.max())
     if log:
         margin = max((high / low) ** 0.08, 1.05)
         set_log_scale(axes.yaxis, low / margin, high * margin)

@@ -12,10 +12,10 @@ from limpet.exceptions import InvalidInputError
 from limpet.plots._style import SMALL_PT, TEXT_PT, render_png, style_small_panel
 from limpet.plots._validation import check_not_empty
 from limpet_lab.plots.axes import new_page, set_log_scale
-from limpet_lab.plots.method_styles import dots_of, styles_of
+from limpet_lab.plots.method_styles import get_dot_style, get_styles
 
-UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-ROUND = (*10.0 ** np.arange(-9.0, 2.0), 60.0, 600.0, 3_600.0, 36_000.0, 86_400.0, 864_000.0)
+TIME_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+ROUND_TIMES_S = (*10.0 ** np.arange(-9.0, 2.0), 60.0, 600.0, 3_600.0, 36_000.0, 86_400.0, 864_000.0)
 
 
 def draw_times(total: Mapping[str, float], each: Mapping[str, Sequence[float]]) -> bytes:
@@ -33,24 +33,24 @@ def draw_times(total: Mapping[str, float], each: Mapping[str, Sequence[float]]) 
     """
     names = list(dict.fromkeys([*total, *each]))
     check_not_empty("total", names)
-    totals = {name: _seconds(name, [value]) for name, value in total.items()}
-    singles = {name: _seconds(name, values) for name, values in each.items()}
+    totals = {name: _to_seconds(name, [value]) for name, value in total.items()}
+    singles = {name: _to_seconds(name, values) for name, values in each.items()}
     figure = new_page(1.0 + 0.36 * len(names))
     left, right = figure.subplots(1, 2, sharey=True)
-    styles = styles_of(names)
+    styles = get_styles(names)
     for row, name in enumerate(names):
         style = styles[name]
         for seconds in totals.get(name, np.empty(0)):
             left.barh(row, seconds, height=0.62, color=style["color"], zorder=2)
             left.annotate(
-                in_units(seconds), (seconds, row), (4, 0), textcoords="offset points", va="center", fontsize=SMALL_PT
+                format_time(seconds), (seconds, row), (4, 0), textcoords="offset points", va="center", fontsize=SMALL_PT
             )
         settings = np.sort(singles.get(name, np.empty(0)))
         if len(settings):
             heights = row + 0.26 * np.sin(2.4 * np.arange(len(settings)))  # scattered, the same way each time
-            right.plot(settings, heights, **dots_of(style) | {"markersize": 4, "alpha": 0.45, "zorder": 2})
-            middle = float(np.median(settings))
-            right.plot([middle] * 2, [row - 0.38, row + 0.38], color="black", linewidth=2.2, zorder=5)
+            right.plot(settings, heights, **get_dot_style(style) | {"markersize": 4, "alpha": 0.45, "zorder": 2})
+            median = float(np.median(settings))
+            right.plot([median] * 2, [row - 0.38, row + 0.38], color="black", linewidth=2.2, zorder=5)
     left.set_yticks(range(len(names)), names)
     left.set_ylim(len(names) - 0.45, -0.55)
     style_small_panel(left, "Time to tune")
@@ -62,18 +62,18 @@ def draw_times(total: Mapping[str, float], each: Mapping[str, Sequence[float]]) 
     return render_png(figure)
 
 
-def in_units(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """Write a time in the unit that suits it.
 
-    >>> in_units(0.0042), in_units(75.0), in_units(7200.0)
+    >>> format_time(0.0042), format_time(75.0), format_time(7200.0)
     ('4.2 ms', '1.2 min', '2 h')
     """
-    size, unit = next((pair for pair in UNITS if seconds >= 0.9995 * pair[0]), UNITS[-1])
+    size, unit = next((pair for pair in TIME_UNITS if seconds >= 0.9995 * pair[0]), TIME_UNITS[-1])
     amount = seconds / size
     return f"{amount:.0f} {unit}" if amount >= 99.5 else f"{amount:.2g} {unit}"
 
 
-def _seconds(name: str, values: Sequence[float]) -> FloatArray:
+def _to_seconds(name: str, values: Sequence[float]) -> FloatArray:
     seconds = check_floats(name, values)
     if seconds.ndim != 1:
         raise InvalidInputError(f"{name}: must be a list of seconds, got shape {seconds.shape}")
@@ -90,7 +90,7 @@ def _set_scale(axes: Any, seconds: FloatArray, margin: float) -> None:
     low, high = float(seconds.min()), float(seconds.max())
     first, last = low / 2.0, high * 2.0 * margin
     set_log_scale(axes.xaxis, first, last)
-    round_times = [time for time in ROUND if first <= time <= last]
+    round_times = [time for time in ROUND_TIMES_S if first <= time <= last]
     if len(round_times) > 2:
         axes.set_xticks(round_times[:: -(-len(round_times) // 6)])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: in_units(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))

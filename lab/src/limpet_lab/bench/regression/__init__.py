@@ -24,13 +24,13 @@ from limpet_lab.bench.regression.runs import (
     Outcome,
     Run,
     Setting,
-    measure_bursts,
-    list_entries,
-    measure_jumps,
-    get_methods,
     compute_outcomes,
-    make_pairs,
     compute_results,
+    get_methods,
+    list_entries,
+    make_pairs,
+    measure_bursts,
+    measure_jumps,
 )
 
 TITLE = "5 % corrupted targets and a change half-way: errors against the truth"
@@ -47,12 +47,15 @@ STREAM_KINDS = {
 }
 ERROR_UNITS = {LINEAR: "σ²", LOGISTIC: "nats"}
 OUR_METHOD, SQUARED_LOSS_METHODS = "SRA", {LINEAR: "river, squared loss", LOGISTIC: "river, log loss"}
-MIN_ERROR_RATIOS = {LINEAR: 10.0, LOGISTIC: 2.0}  # so many times as large at the least is the error of what is not robust
+MIN_ERROR_RATIOS = {
+    LINEAR: 10.0,
+    LOGISTIC: 2.0,
+}  # so many times as large at the least is the error of what is not robust
 TIMED_ROWS = 2000
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Tunes, runs and times all of them."""
+    """Tune, run and time all methods."""
     rows, seeds = (1000, range(1)) if quick else (ROWS, SEEDS)
     figures: list[Figure] = []
     tuned: dict[str, dict[str, Setting]] = {}
@@ -74,7 +77,7 @@ def tune_methods(family: str, rows: int, seeds: Sequence[int], quick: bool) -> d
     grids = {name: grid[5::8] if quick else grid for name, grid in grids.items()}
     tried = [(name, setting) for name, grid in grids.items() for setting in grid]
     runs = [Run(family, kind, *entry, seed, rows) for entry in tried for seed in seeds]
-    overall = iter([result.overall for result in compute_outcomes(runs, several=not quick)])
+    overall = iter([result.overall for result in compute_outcomes(runs, in_parallel=not quick)])
     chosen = {}
     for name, grid in grids.items():
         means = [float(np.mean([next(overall) for _ in seeds])) for _ in grid]
@@ -83,10 +86,10 @@ def tune_methods(family: str, rows: int, seeds: Sequence[int], quick: bool) -> d
 
 
 def make_setting_figures(family: str, tuned: dict[str, Setting]) -> Iterator[Figure]:
-    """What was chosen."""
-    for name, (step, other) in tuned.items():
+    """Yield the chosen settings."""
+    for name, (step, other_value) in tuned.items():
         yield Figure(f"{family}, {name}, tuned: step", step)
-        yield Figure(f"{family}, {name}, tuned: {get_methods(family)[name].other_name}", other)
+        yield Figure(f"{family}, {name}, tuned: {get_methods(family)[name].other_name}", other_value)
 
 
 def measure_kind(
@@ -94,22 +97,26 @@ def measure_kind(
 ) -> Iterator[Figure]:
     """Yield the figures of one kind of stream; where targets are corrupted, also the lead over squared loss."""
     outcomes_by_column = compute_results(family, kind, list_entries(tuned, family), rows, seeds, quick)
-    for name, each in outcomes_by_column.items():
-        yield from summarize(f"{family}, {kind.name}, {name}", each, family)
+    for name, outcomes in outcomes_by_column.items():
+        yield from summarize(f"{family}, {kind.name}, {name}", outcomes, family)
     for end in ("", ", defaults"):
         pairs = zip(outcomes_by_column[OUR_METHOD + end], outcomes_by_column[PATIENT_SRA + end], strict=True)
         title = f"{family}, {kind.name}, {PATIENT_SRA}{end}: not as without"
         yield Figure(title, float(sum(not np.array_equal(*pair, equal_nan=True) for pair in pairs)), "streams")
     if kind.name in ("abrupt", "sure labels"):
-        ours, theirs = (np.mean(np.array(outcomes_by_column[name]), axis=0) for name in (OUR_METHOD, SQUARED_LOSS_METHODS[family]))
+        our_errors, baseline_errors = (
+            np.mean(np.array(outcomes_by_column[name]), axis=0) for name in (OUR_METHOD, SQUARED_LOSS_METHODS[family])
+        )
         for column, when in ((1, "before"), (3, "settled")):
             title = f"{family}, {kind.name}, {SQUARED_LOSS_METHODS[family]} over SRA: {when}"
-            yield Figure(title, float(theirs[column] / ours[column]), "×", at_least=MIN_ERROR_RATIOS[family])
+            yield Figure(
+                title, float(baseline_errors[column] / our_errors[column]), "×", at_least=MIN_ERROR_RATIOS[family]
+            )
 
 
-def summarize(title: str, each: Sequence[Outcome], family: str) -> Iterator[Figure]:
-    """Means with standard deviations over the seeds, and the median of the rows until the truth is found again."""
-    table = np.array(each)
+def summarize(title: str, outcomes: Sequence[Outcome], family: str) -> Iterator[Figure]:
+    """Yield means with standard deviations over the seeds, and the median of the rows until recovery."""
+    table = np.array(outcomes)
     for column in ("before", "after", "settled", *(("right", "right_after") if family == LOGISTIC else ())):
         values = table[:, Outcome._fields.index(column)]
         name, unit, scale = column.replace("_", " "), ERROR_UNITS[family], 1.0
@@ -141,11 +148,13 @@ def make_job(family: str, name: str, setting: Setting, pairs: Pairs) -> Job:
         follow = get_methods(family)[name].make(*setting)
         return lambda: follow(pairs.X, pairs.y)
     Z = standardize_by_past(pairs.X)
-    return lambda: follow_sklearn(make_sgd(*SKLEARN_MODELS[name], learning_rate="constant", eta0=setting[0]), Z, pairs.y)
+    return lambda: follow_sklearn(
+        make_sgd(*SKLEARN_MODELS[name], learning_rate="constant", eta0=setting[0]), Z, pairs.y
+    )
 
 
 def measure_sklearn_difference(rows: int) -> Figure:
-    """How far what stands for scikit-learn is from scikit-learn, at the most, in what either predicts."""
+    """Measure the largest difference between the predictions of scikit-learn and of its reimplementation."""
     differences = []
     for family, kinds in STREAM_KINDS.items():
         pairs = make_pairs(Run(family, kinds[0], OUR_METHOD, None, TUNING_SEEDS[0], rows))

@@ -23,7 +23,7 @@ CORRUPTED_SHARE = 0.05
 
 @dataclass(frozen=True)
 class PairKind:
-    """One kind of stream.
+    """A kind of stream of pairs.
 
     share: of targets that are corrupted. drift: by how much the coefficients change, as the standard deviation of the
     effect on the truth. jump: by how much the intercept changes. gradual: over a twentieth of the rows, not at once.
@@ -43,7 +43,7 @@ class PairKind:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The rows, and what is true of them.
+    """The rows of a stream, with their truth.
 
     y: what a learner is given. truth: E[y | x] without the corruption; for labels the probability of 1. clean: the
     target or label as it was before the corruption. change: the first row of the new regime. ramp: rows until it is all
@@ -60,29 +60,35 @@ class Pairs:
 
 
 def make_linear_pairs(kind: PairKind, seed: int, n: int = 20_000) -> Pairs:
-    """A linear truth with noise of sd 1; half of the corrupted targets lie 10 to 30 too high, half ±100.
+    """Draw a linear truth with noise of sd 1; half of the corrupted targets lie 10 to 30 too high, half ±100.
 
     >>> pairs = make_linear_pairs(PairKind("abrupt"), seed=0, n=1000)
     >>> pairs.X.shape, pairs.change, int(pairs.corrupted.sum())
     ((1000, 5), 500, 42)
     """
-    features, noise, whether, which, how_far = np.random.default_rng(seed).spawn(5)
-    Z, progress = _draw_features(features, n), _compute_progress(kind, n)
+    feature_rng, noise_rng, corruption_rng, error_kind_rng, error_size_rng = np.random.default_rng(seed).spawn(5)
+    Z, progress = _draw_features(feature_rng, n), _compute_progress(kind, n)
     before, drift = _draw_coefficients(seed, SIGNAL_SD), _draw_coefficients(seed + 10**6, kind.drift)
     truth = TARGET_LEVEL + (Z * before).sum(axis=1) + progress * (kind.jump + (Z * drift).sum(axis=1))
-    clean = truth + noise.standard_normal(n)
-    corrupted = whether.random(n) < kind.share
-    far = how_far.random(n)
-    error = np.where(which.random(n) < 0.5, 10.0 + 20.0 * far, 200.0 * far - 100.0)
+    clean = truth + noise_rng.standard_normal(n)
+    corrupted = corruption_rng.random(n) < kind.share
+    error_sizes = error_size_rng.random(n)
+    error = np.where(error_kind_rng.random(n) < 0.5, 10.0 + 20.0 * error_sizes, 200.0 * error_sizes - 100.0)
     burst = slice(n // 2, n // 2 + kind.burst_rows)
     corrupted[burst], error[burst] = True, kind.burst_size
     return Pairs(
-        FEATURE_OFFSETS + FEATURE_UNITS * Z, np.where(corrupted, truth + error, clean), truth, clean, corrupted, n // 2, _count_ramp_rows(kind, n)
+        FEATURE_OFFSETS + FEATURE_UNITS * Z,
+        np.where(corrupted, truth + error, clean),
+        truth,
+        clean,
+        corrupted,
+        n // 2,
+        _count_ramp_rows(kind, n),
     )
 
 
 def make_logistic_pairs(kind: PairKind, seed: int, n: int = 20_000) -> Pairs:
-    """Labels whose true logit swings by 3; corrupted ones are flipped, unless at random only where they were sure.
+    """Draw labels with a true logit of sd 3; corrupted ones are flipped, unless at random only where they were sure.
 
     Sure is the half of the labels with the larger logits, so that twice the share is flipped there.
 
@@ -90,16 +96,22 @@ def make_logistic_pairs(kind: PairKind, seed: int, n: int = 20_000) -> Pairs:
     >>> bool((pairs.y[pairs.corrupted] != pairs.clean[pairs.corrupted]).all()), set(pairs.y.tolist()) == {0.0, 1.0}
     (True, True)
     """
-    features, draw, whether = np.random.default_rng(seed).spawn(3)
-    Z, progress = _draw_features(features, n), _compute_progress(kind, n)
+    feature_rng, label_rng, corruption_rng = np.random.default_rng(seed).spawn(3)
+    Z, progress = _draw_features(feature_rng, n), _compute_progress(kind, n)
     before, after = _draw_coefficients(seed, LOGIT_SD), _draw_coefficients(seed + 10**6, LOGIT_SD)
     logit = (Z * (before + progress[:, None] * (after - before))).sum(axis=1) + progress * kind.jump
     truth = 1.0 / (1.0 + np.exp(-logit))
-    clean = (draw.random(n) < truth).astype(np.float64)
+    clean = (label_rng.random(n) < truth).astype(np.float64)
     share = kind.share if kind.at_random else 2.0 * kind.share * (np.abs(logit) > np.median(np.abs(logit)))
-    corrupted = whether.random(n) < share
+    corrupted = corruption_rng.random(n) < share
     return Pairs(
-        FEATURE_OFFSETS + FEATURE_UNITS * Z, np.where(corrupted, 1.0 - clean, clean), truth, clean, corrupted, n // 2, _count_ramp_rows(kind, n)
+        FEATURE_OFFSETS + FEATURE_UNITS * Z,
+        np.where(corrupted, 1.0 - clean, clean),
+        truth,
+        clean,
+        corrupted,
+        n // 2,
+        _count_ramp_rows(kind, n),
     )
 
 
@@ -114,7 +126,7 @@ def _draw_coefficients(seed: int, size: float) -> FloatArray:
 
 
 def _compute_progress(kind: PairKind, n: int) -> FloatArray:
-    """How much of the change has happened, 0 to 1."""
+    """Compute the share of the change that has happened, 0 to 1."""
     steps = np.arange(n) - n // 2 + 1.0
     return np.clip(steps / max(_count_ramp_rows(kind, n), 1), 0.0, 1.0)
 

@@ -39,7 +39,7 @@ Follower = Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Method:
-    """One of them.
+    """A regression with its grid.
 
     make: (step, other setting) → a function that follows a stream and returns what it predicted. plain: the same with
     the defaults of its library. other: what the other setting is called. tuned_as: the name of another method, if the
@@ -56,7 +56,7 @@ class Method:
 
     @property
     def grid(self) -> list[tuple[float, float]]:
-        """Every setting."""
+        """All settings."""
         return [(step, other) for step in self.steps for other in self.other_values]
 
 
@@ -64,7 +64,7 @@ class Method:
 
 
 def follow_sra(model: SRA, X: FloatArray, y: FloatArray) -> FloatArray:
-    """A row at a time; NaN until it has started."""
+    """Predict and learn a row at a time; NaN until the learner has started."""
     predicted = np.full(len(y), math.nan)
     for row, (x, target) in enumerate(zip(X, y.tolist(), strict=True)):
         if model.started:
@@ -74,7 +74,7 @@ def follow_sra(model: SRA, X: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def follow_river(model: Any, X: FloatArray, y: FloatArray, labels: bool = False) -> FloatArray:
-    """A row at a time; labels as probabilities of 1."""
+    """Predict and learn a row at a time; labels as probabilities of 1."""
     predicted = np.empty(len(y))
     for row, (values, target) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
         x = dict(enumerate(values))
@@ -88,7 +88,7 @@ def follow_river(model: Any, X: FloatArray, y: FloatArray, labels: bool = False)
 
 
 def make_sklearn_follower(name: str, loss: str, **settings: Any) -> Follower:
-    """SGDRegressor or SGDClassifier, written out; labels as probabilities of 1."""
+    """Return a follower of SGDRegressor or SGDClassifier, reimplemented; labels as probabilities of 1."""
 
     def follow(X: FloatArray, y: FloatArray) -> FloatArray:
         predictions = compute_decisions(make_sgd(name, loss, **settings), standardize_by_past(X), y)
@@ -98,87 +98,96 @@ def make_sklearn_follower(name: str, loss: str, **settings: Any) -> Follower:
 
 
 def make_sgd(name: str, loss: str, **settings: Any) -> Any:
-    """The library's own, to learn row after row."""
+    """Return the library's model, to learn row after row."""
     from sklearn import linear_model
 
     return getattr(linear_model, name)(loss=loss, shuffle=False, random_state=0, **settings)
 
 
 def standardize_by_past(X: FloatArray) -> FloatArray:
-    """Each feature less its mean, over its standard deviation, both of the rows so far.
+    """Subtract from each feature its mean, and divide by its standard deviation, both of the rows so far.
 
     >>> standardize_by_past(np.array([[1.0], [3.0], [2.0]])).round(2).ravel()
     array([0., 1., 0.])
     """
     count = np.arange(1.0, len(X) + 1.0)[:, None]
-    centred = X - X[0]  # so that no digits are lost far from 0
-    mean = np.cumsum(centred, axis=0) / count
-    variance = np.cumsum(centred**2, axis=0) / count - mean**2
-    return np.asarray((centred - mean) / np.sqrt(np.where(variance > 0.0, variance, 1.0)))
+    centered = X - X[0]  # so that no digits are lost far from 0
+    mean = np.cumsum(centered, axis=0) / count
+    variance = np.cumsum(centered**2, axis=0) / count - mean**2
+    return np.asarray((centered - mean) / np.sqrt(np.where(variance > 0.0, variance, 1.0)))
 
 
 def scale_target(follow: Follower) -> Follower:
-    """Follows the target in units of the median and spread of its first rows."""
+    """Return a follower of the target in units of the median and spread of its first rows."""
 
-    def in_own_units(X: FloatArray, y: FloatArray) -> FloatArray:
-        reference, scale = fit_location_scale(y[:INIT_ROWS, None])
-        return np.asarray(reference + scale * follow(X, (y - reference) / scale))
+    def follow_scaled(X: FloatArray, y: FloatArray) -> FloatArray:
+        center, scale = fit_location_scale(y[:INIT_ROWS, None])
+        return np.asarray(center + scale * follow(X, (y - center) / scale))
 
-    return in_own_units
+    return follow_scaled
 
 
 # The methods
 
 
 def make_linear_methods() -> list[Method]:
-    """For targets that are numbers."""
-    river, losses, _ = _import_libraries()
+    """Return the methods for targets that are numbers."""
+    make_river_model, losses, _ = _import_libraries()
 
-    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follower:
+    def make_sra(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follower:
         settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": INIT_ROWS, "patience": patience}
         return lambda X, y: follow_sra(SRA(model=LinearRegression(l2=l2), **settings), X, y)
 
-    def river_follower(loss: Callable[[float], Any], penalised: bool = False) -> Callable[[float, float], Follower]:
+    def make_river_factory(
+        loss: Callable[[float], Any], is_penalized: bool = False
+    ) -> Callable[[float, float], Follower]:
         def make(step: float, other: float) -> Follower:
-            settings = {"loss": loss(other), "intercept_lr": step, "l2": other if penalised else 0.0}
-            return scale_target(lambda X, y: follow_river(river("LinearRegression", step, **settings), X, y))
+            settings = {"loss": loss(other), "intercept_lr": step, "l2": other if is_penalized else 0.0}
+            return scale_target(lambda X, y: follow_river(make_river_model("LinearRegression", step, **settings), X, y))
 
         return make
 
-    def huber_of_sklearn(step: float, epsilon: float) -> Follower:
+    def make_sklearn_huber(step: float, epsilon: float) -> Follower:
         settings = {"learning_rate": "constant", "eta0": step, "epsilon": epsilon, "alpha": 0.0}
         return make_sklearn_follower("SGDRegressor", "huber", **settings)
 
-    def with_defaults(loss: Callable[[], Any]) -> Follower:
-        return scale_target(lambda X, y: follow_river(river("LinearRegression", None, loss=loss()), X, y))
+    def make_default_river(loss: Callable[[], Any]) -> Follower:
+        return scale_target(lambda X, y: follow_river(make_river_model("LinearRegression", None, loss=loss()), X, y))
 
     huber, cauchy = losses.Huber, losses.Cauchy
     gammas, epsilons = (3.0, 4.0, 6.0, 10.0), (0.03, 0.1, 0.3, 1.0)
     return [
-        Method("SRA", ours, STEP_SIZES, "γ", gammas, make_default_sra(LinearRegression())),
+        Method("SRA", make_sra, STEP_SIZES, "γ", gammas, make_default_sra(LinearRegression())),
         Method(
             PATIENT_SRA,
-            lambda rho, gamma: ours(rho, gamma, patience=PATIENCE_ROWS),
+            lambda rho, gamma: make_sra(rho, gamma, patience=PATIENCE_ROWS),
             STEP_SIZES,
             "γ",
             gammas,
             make_default_sra(LinearRegression(), PATIENCE_ROWS),
             tuned_as="SRA",
         ),
-        Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), STEP_SIZES, "l2", L2_PENALTIES),
+        Method("SRA, no threshold", lambda rho, l2: make_sra(rho, math.inf, l2), STEP_SIZES, "l2", L2_PENALTIES),
         Method(
             "river, squared loss",
-            river_follower(lambda _: losses.Squared(), penalised=True),
+            make_river_factory(lambda _: losses.Squared(), is_penalized=True),
             STEP_SIZES,
             "l2",
             L2_PENALTIES,
-            with_defaults(losses.Squared),
+            make_default_river(losses.Squared),
         ),
-        Method("river, Huber", river_follower(huber), STEP_SIZES, "ε", epsilons, with_defaults(huber)),
-        Method("river, Cauchy", river_follower(cauchy), STEP_SIZES, "C", (0.1, 0.3, 1.0, 3.0), with_defaults(cauchy)),
+        Method("river, Huber", make_river_factory(huber), STEP_SIZES, "ε", epsilons, make_default_river(huber)),
+        Method(
+            "river, Cauchy",
+            make_river_factory(cauchy),
+            STEP_SIZES,
+            "C",
+            (0.1, 0.3, 1.0, 3.0),
+            make_default_river(cauchy),
+        ),
         Method(
             "scikit-learn, Huber",
-            huber_of_sklearn,
+            make_sklearn_huber,
             STEP_SIZES,
             "ε",
             epsilons,
@@ -188,27 +197,29 @@ def make_linear_methods() -> list[Method]:
 
 
 def make_logistic_methods() -> list[Method]:
-    """For labels."""
-    river, _, _ = _import_libraries()
+    """Return the methods for labels."""
+    make_river_model, _, _ = _import_libraries()
 
-    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follower:
+    def make_sra(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follower:
         settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": INIT_ROWS, "patience": patience}
         return lambda X, y: follow_sra(SRA(model=LogisticRegression(l2=l2), **settings), X, y)
 
-    def rejecting(rho: float, least: float, patience: int = 0) -> Follower:
-        return ours(rho, math.sqrt(1.0 / least - 1.0), patience=patience)
+    def make_rejecting_sra(rho: float, min_probability: float, patience: int = 0) -> Follower:
+        return make_sra(rho, math.sqrt(1.0 / min_probability - 1.0), patience=patience)
 
-    def river_follower(step: float, l2: float) -> Follower:
-        return lambda X, y: follow_river(river("LogisticRegression", step, intercept_lr=step, l2=l2), X, y, True)
+    def make_river(step: float, l2: float) -> Follower:
+        return lambda X, y: follow_river(
+            make_river_model("LogisticRegression", step, intercept_lr=step, l2=l2), X, y, True
+        )
 
-    def labels_of_sklearn(loss: str) -> Callable[[float, float], Follower]:
+    def make_sklearn_factory(loss: str) -> Callable[[float, float], Follower]:
         settings = {"learning_rate": "constant"}
         return lambda step, alpha: make_sklearn_follower("SGDClassifier", loss, eta0=step, alpha=alpha, **settings)
 
     return [
         Method(
             "SRA",
-            rejecting,
+            make_rejecting_sra,
             LABEL_STEP_SIZES,
             "least probability",
             MIN_LABEL_PROBABILITIES,
@@ -216,24 +227,31 @@ def make_logistic_methods() -> list[Method]:
         ),
         Method(
             PATIENT_SRA,
-            lambda rho, least: rejecting(rho, least, PATIENCE_ROWS),
+            lambda rho, min_probability: make_rejecting_sra(rho, min_probability, PATIENCE_ROWS),
             LABEL_STEP_SIZES,
             "least probability",
             MIN_LABEL_PROBABILITIES,
             make_default_sra(LogisticRegression(), PATIENCE_ROWS),
             tuned_as="SRA",
         ),
-        Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), LABEL_STEP_SIZES, "l2", L2_PENALTIES),
+        Method("SRA, no threshold", lambda rho, l2: make_sra(rho, math.inf, l2), LABEL_STEP_SIZES, "l2", L2_PENALTIES),
         Method(
             "river, log loss",
-            river_follower,
+            make_river,
             LABEL_STEP_SIZES,
             "l2",
             L2_PENALTIES,
-            lambda X, y: follow_river(river("LogisticRegression", None), X, y, True),
+            lambda X, y: follow_river(make_river_model("LogisticRegression", None), X, y, True),
         ),
         *(
-            Method(name, labels_of_sklearn(loss), LABEL_STEP_SIZES, "l2", L2_PENALTIES, make_sklearn_follower(classifier, loss))
+            Method(
+                name,
+                make_sklearn_factory(loss),
+                LABEL_STEP_SIZES,
+                "l2",
+                L2_PENALTIES,
+                make_sklearn_follower(classifier, loss),
+            )
             for name, (classifier, loss) in SKLEARN_MODELS.items()
             if loss != "huber"
         ),
@@ -241,18 +259,18 @@ def make_logistic_methods() -> list[Method]:
 
 
 def make_default_sra(model: LinearRegression | LogisticRegression, patience: int = 0) -> Follower:
-    """SRA by its defaults, but for its patience."""
+    """Return a follower of SRA with its defaults, except for its patience."""
     return lambda X, y: follow_sra(SRA(rho=0.01, model=model, patience=patience), X, y)
 
 
 def _import_libraries() -> tuple[Callable[..., Any], Any, Any]:
-    """River's regressions behind its scaler, its losses; and scikit-learn, which must be installed too."""
+    """Return river's regressions behind its scaler, its losses; and scikit-learn, which must be installed too."""
     with optional_import("this benchmark", "limpet-lab[bench]"):
         import sklearn
         from river import linear_model, optim, preprocessing
 
-    def behind_scaler(name: str, step: float | None, **settings: Any) -> Any:
-        optimiser = {} if step is None else {"optimizer": optim.SGD(step)}
-        return preprocessing.StandardScaler() | getattr(linear_model, name)(**optimiser, **settings)
+    def make_river_model(name: str, step: float | None, **settings: Any) -> Any:
+        optimizer = {} if step is None else {"optimizer": optim.SGD(step)}
+        return preprocessing.StandardScaler() | getattr(linear_model, name)(**optimizer, **settings)
 
-    return behind_scaler, optim.losses, sklearn
+    return make_river_model, optim.losses, sklearn

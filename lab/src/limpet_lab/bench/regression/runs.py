@@ -21,7 +21,13 @@ from limpet._validation import FloatArray
 from limpet.exceptions import LimpetWarning
 from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench.regression.data import PairKind, Pairs, make_linear_pairs, make_logistic_pairs
-from limpet_lab.bench.regression.methods import PATIENT_SRA, Follower, Method, make_linear_methods, make_logistic_methods
+from limpet_lab.bench.regression.methods import (
+    PATIENT_SRA,
+    Follower,
+    Method,
+    make_linear_methods,
+    make_logistic_methods,
+)
 
 # One regression on one stream of pairs, and its distance from the truth.
 
@@ -65,17 +71,17 @@ class Outcome(NamedTuple):
 
 @cache
 def get_methods(family: str) -> dict[str, Method]:
-    """Those for this kind of target, by name."""
+    """Return the methods for this kind of target, by name."""
     return {method.name: method for method in (make_linear_methods() if family == LINEAR else make_logistic_methods())}
 
 
 def make_pairs(run: Run) -> Pairs:
-    """The stream."""
+    """Return the stream of a run."""
     return (make_linear_pairs if run.family == LINEAR else make_logistic_pairs)(run.kind, run.seed, run.n)
 
 
 def make_follower(run: Run) -> Follower:
-    """The method, ready for a stream."""
+    """Return the method of a run, ready for a stream."""
     method = get_methods(run.family)[run.method]
     if run.setting is not None:
         return method.make(*run.setting)
@@ -84,7 +90,7 @@ def make_follower(run: Run) -> Follower:
 
 
 def compute_errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArray:
-    """How far each prediction was from the truth: squared, or for probabilities the log-loss above the least possible.
+    """Compute errors against the truth: squared, or for probabilities the log-loss above the least possible.
 
     The variance of a linear truth's noise is 1, so that squared errors are in its units.
     """
@@ -94,14 +100,14 @@ def compute_errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArr
     return np.asarray(p * np.log(p / q) + (1.0 - p) * np.log((1.0 - p) / (1.0 - q)))
 
 
-def count_rows_to_recover(error: FloatArray, near: float) -> int:
-    """Rows until the mean of the last RUNNING errors is below `near`; all of them if it never is.
+def count_rows_to_recover(error: FloatArray, max_error: float) -> int:
+    """Count rows until the mean of the last RUNNING_MEAN_ROWS errors is below `max_error`; all if it never is.
 
-    >>> count_rows_to_recover(np.append(np.ones(50), np.zeros(500)), near=0.2)
+    >>> count_rows_to_recover(np.append(np.ones(50), np.zeros(500)), max_error=0.2)
     131
     """
     running = np.convolve(error, np.full(RUNNING_MEAN_ROWS, 1.0 / RUNNING_MEAN_ROWS), "valid")
-    below = np.flatnonzero(running < near)
+    below = np.flatnonzero(running < max_error)
     return int(below[0]) + RUNNING_MEAN_ROWS if len(below) else len(error)
 
 
@@ -126,9 +132,9 @@ def compute_outcome(run: Run) -> Outcome:
     )
 
 
-def compute_outcomes(runs: Sequence[Run], several: bool) -> list[Outcome]:
-    """All of them, in order; several: on all cores, in several processes."""
-    if not several:
+def compute_outcomes(runs: Sequence[Run], in_parallel: bool) -> list[Outcome]:
+    """Compute the outcomes of runs, in order; in_parallel: on all cores, in several processes."""
+    if not in_parallel:
         return [compute_outcome(run) for run in runs]
     with ProcessPoolExecutor(n_threads(), multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(compute_outcome, runs, chunksize=4))
@@ -152,9 +158,9 @@ def compute_results(
     seeds: Sequence[int],
     quick: bool,
 ) -> dict[str, list[Outcome]]:
-    """The outcomes of each, seed after seed."""
+    """Compute the outcomes of each entry, seed after seed."""
     runs = [Run(family, kind, *entry, seed, rows) for entry in entries.values() for seed in seeds]
-    recovered = iter(compute_outcomes(runs, several=not quick))
+    recovered = iter(compute_outcomes(runs, in_parallel=not quick))
     return {name: [next(recovered) for _ in seeds] for name in entries}
 
 
@@ -184,22 +190,22 @@ BURST_ROWS, BURST_SEEDS = 2000, range(30)  # a burst is in the middle of its str
 
 
 def measure_jumps(tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool) -> Iterator[Figure]:
-    """In how many streams the truth was found again after a change, and after how many rows."""
+    """Yield the share of streams in which the truth was recovered after a change, and the rows until then."""
     entries = {name: entry for name, entry in list_entries(tuned, LINEAR).items() if name in JUMP_METHODS}
     for kind in JUMP_KINDS[::5] if quick else JUMP_KINDS:
-        for name, each in compute_results(LINEAR, kind, entries, rows, seeds, quick).items():
-            n_rows = np.array([outcome.rows for outcome in each])
-            recovered = np.array([outcome.rows < rows - rows // 2 for outcome in each])
+        for name, outcomes in compute_results(LINEAR, kind, entries, rows, seeds, quick).items():
+            n_rows = np.array([outcome.rows for outcome in outcomes])
+            recovered = np.array([outcome.rows < rows - rows // 2 for outcome in outcomes])
             yield Figure(f"jump, {kind.name}, {name}: found again", 100.0 * float(recovered.mean()), "%")
             yield Figure(f"jump, {kind.name}, {name}: rows", float(np.median(n_rows)), "rows")
 
 
 def measure_bursts(tuned: dict[str, Setting], quick: bool) -> Iterator[Figure]:
-    """The mean error from the first row of a burst to the end of the stream."""
+    """Yield the mean error from the first row of a burst to the end of the stream."""
     entries = {name: entry for name, entry in list_entries(tuned, LINEAR).items() if name in BURST_METHODS}
     seeds = BURST_SEEDS[:1] if quick else BURST_SEEDS
     for kind in BURST_KINDS[::5] if quick else BURST_KINDS:
-        for name, each in compute_results(LINEAR, kind, entries, BURST_ROWS, seeds, quick).items():
-            after = np.array([outcome.after for outcome in each])
-            yield Figure(f"burst, {kind.name}, {name}: error", float(after.mean()), "σ²")
-            yield Figure(f"burst, {kind.name}, {name}: error, std", float(after.std()), "σ²")
+        for name, outcomes in compute_results(LINEAR, kind, entries, BURST_ROWS, seeds, quick).items():
+            errors_after = np.array([outcome.after for outcome in outcomes])
+            yield Figure(f"burst, {kind.name}, {name}: error", float(errors_after.mean()), "σ²")
+            yield Figure(f"burst, {kind.name}, {name}: error, std", float(errors_after.std()), "σ²")
