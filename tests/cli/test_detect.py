@@ -2,13 +2,16 @@
 
 import csv
 import json
+import math
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 import limpet as lp
 from helpers.commands import detect_in_process, run_in_process, run_limpet
+from limpet.detection.alarm import most_important
 from limpet.exceptions import InvalidInputError
 
 N = 1200
@@ -26,7 +29,7 @@ def write_csv(path, header, rows):
 
 @pytest.fixture
 def csv_path(tmp_path, monkeypatch):
-    """A file with a time, a level and a remark, in the working directory."""
+    """A file with a time, a level and a remark, in the working folder."""
     monkeypatch.chdir(tmp_path)
     return write_csv(tmp_path / "pump.csv", ["time", "level", "remark"], zip(SECONDS, LEVELS, ["ok"] * N, strict=True))
 
@@ -182,11 +185,39 @@ def test_named_output_does_not_overwrite_files_of_other_programs(csv_path):
     with pytest.raises(InvalidInputError, match="--alarms: must not be another output"):
         detect_in_process(csv_path, alarms=["z.jsonl"], points=["./z.jsonl"])
     assert other.read_text(encoding="utf-8") == "a,b\n1,2\n"
+    header = "record_id,credit_score,records_onset\n1,2.0,3\n"  # only looks similar
+    for name, text in {"like.csv": header, "like.jsonl": '{"record": 1, "my_score": 2}\n'}.items():
+        (csv_path.parent / name).write_text(text, encoding="utf-8")
+        for option in ("alarms", "points"):
+            with pytest.raises(InvalidInputError, match=f"--{option}: must not be another program's file"):
+                detect_in_process(csv_path, **{option: [name]})
+        assert (csv_path.parent / name).read_text(encoding="utf-8") == text
     for _ in range(2):  # results of limpet are overwritten
         assert detect_in_process(csv_path, points=["p.csv", "p.parquet", "p.jsonl", "p.db"], report="p.html")[0] == 0
     with sqlite3.connect("p.db") as database:
         assert database.execute("select count(*) from points").fetchone() == (N,)
     assert len((csv_path.parent / "p.csv").read_text(encoding="utf-8").splitlines()) == N + 1
+
+
+@pytest.mark.parametrize("option", ["alarms", "points"])
+def test_tables_of_other_programs_in_a_database_are_kept(option, csv_path):
+    with closing(sqlite3.connect("limpet.db")) as database, database:
+        database.execute(f"create table {option} (id integer)")
+        database.execute(f"insert into {option} values (7)")
+    with pytest.raises(InvalidInputError, match=f"its table {option} must not be another program's"):
+        detect_in_process(csv_path, no_report=True, **{option: ["limpet.db"]})
+    with closing(sqlite3.connect("limpet.db")) as database:
+        assert database.execute(f"select id from {option}").fetchall() == [(7,)]
+    other = "points" if option == "alarms" else "alarms"  # a table with another name does not matter
+    assert detect_in_process(csv_path, no_report=True, **{other: ["limpet.db"]})[0] == 0
+
+
+def test_terminal_and_report_have_the_same_most_important_alarms(csv_path):
+    alarms = [lp.Alarm("anomaly", row, row, float(row), "up", (0,)) for row in range(5)]
+    alarms += [lp.Alarm("change", 9, 9, math.nan, "up", (0,)), lp.Alarm("change", 10, 10, 0.01, "narrower", (0,))]
+    assert most_important(alarms, 3) == [4, 5, 6]
+    assert most_important(alarms, 1) == [6]
+    assert most_important([], 3) == []
 
 
 def test_short_file_is_reported(tmp_path, monkeypatch):
@@ -236,8 +267,8 @@ ERRORS = [
     (["pump.csv", "--late", "maybe"], "--late: must be 'skip' or 'learn', got 'maybe'"),
     (["pump.csv", "--alarms", "alarms.xls"], "must be .jsonl, .csv, .parquet or .db"),
     (["pump.csv", "--report", "nowhere/r.html"], "nowhere/r.html: cannot be written"),
-    (["pump.csv", "--max-keys", "10"], "--max-keys: "),
-    (["."], "FILE: must be a file, got the directory ."),
+    (["pump.csv", "--max-keys", "10"], "max_keys: "),
+    (["."], "FILE: must be a file, got the folder ."),
     (["nats://me:secret@host/level"], "FILE: must be a file, got nats://host/level. `limpet watch URL"),
     (["empty.csv"], "source: must be a non-empty file, got empty.csv."),
     (["words.csv"], "no column is numeric"),

@@ -42,7 +42,7 @@ def test_tradeoff_prints_a_table_and_draws_a_picture(tmp_path, capsys, monkeypat
         (("tradeoff", "--gamma", "1e-300,1e300"), "--gamma: must be between 1e-100 and 1e100, or inf"),
         (("tradeoff", "--out", "picture.xyz"), "--out: must end in .png"),
         (("tradeoff", "--alpha", "2"), "alpha"),
-        (("tradeoff", "--out", "nowhere/at/all.png"), "--out: must be in an existing directory"),
+        (("tradeoff", "--out", "nowhere/at/all.png"), "--out: must be in an existing folder"),
         (("demo", "--out", "nowhere/at/all.html"), "nowhere"),
         (("detect", "x.csv", "--far", "small"), "--far: "),
         (("serve", "--retain-point", "500"), "--retain-points"),

@@ -194,7 +194,7 @@ class AnalysisException(Py4JJavaError):
 @pytest.mark.parametrize(
     ("error", "expected", "message"),
     [
-        (Py4JJavaError(": java.io.IOException: No space left."), SparkJobError, "No space left. --spark-log FILE"),
+        (Py4JJavaError(": java.io.IOException: No space left."), SparkJobError, "No space left. The option spark_log"),
         (ConnectionRefusedError(111, "refused"), SparkJobError, "its process ended"),
         (AnalysisException("[A] Column x is missing."), InvalidInputError, "^Column x is missing.$"),
         (Py4JJavaError("Traceback\nlimpet.exceptions.CheckpointError: it is torn"), InvalidInputError, "^it is torn$"),

@@ -28,6 +28,7 @@ from limpet.cli.options import DETECTOR_PARAMS, read_config
 from limpet.cli.spark import score
 from limpet.exceptions import InvalidInputError
 from limpet.learners.serialization import unpack_container
+from limpet.streams.checkpoint_store import StatusFile
 from limpet_lab.bench.watch_crash import draw_levels
 
 ROOT = Path(__file__).parents[2]
@@ -150,9 +151,9 @@ ERRORS = [
     (["gopher://host/x"], "unknown scheme gopher://"),
     (["x.csv", "--columns", "preasure"], "columns: 'preasure' not found"),
     (["x.csv", "--no-follow", "--alarms", "gopher://host/x"], "unknown scheme gopher://"),
-    (["x.csv", "--no-follow", "--points", "http://127.0.0.1:1/x"], "a web hook takes alarms"),
+    (["x.csv", "--no-follow", "--points", "http://127.0.0.1:1/x"], "a webhook takes alarms"),
     (["x.csv", "--alarms", "x.csv"], "--alarms: must not be the input file, got x.csv."),
-    ([".", "--points", "points.csv"], "--points: must not be in the input directory"),
+    ([".", "--points", "points.csv"], "--points: must not be in the input folder"),
     (["x.csv", "--checkpoint", "x.csv"], "cannot write to x.csv"),
     (["--config", "wrong.toml"], "wrong.toml: colums: is not an option. Did you mean 'columns'?"),
     (["--config", "none.toml"], "none.toml: cannot be read"),
@@ -181,6 +182,11 @@ def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
         (tmp_path / "status.json").write_text(payload)
         code, _, errors = run_in_process(["status", "."], capsys, monkeypatch)
         assert (code, "must hold the status of a run of this version" in errors) == (2, True), payload
+
+
+def test_status_of_a_run_that_has_not_ended_is_crashed(tmp_path, capsys, monkeypatch):
+    StatusFile(tmp_path, "x.csv")  # no process holds the lock
+    assert "crashed, process" in run_in_process(["status", str(tmp_path)], capsys, monkeypatch)[1]
 
 
 def test_checkpoint_of_another_source_or_other_columns_is_an_error(tmp_path, capsys, monkeypatch):
@@ -232,7 +238,8 @@ def test_passwords_are_not_shown(tmp_path, capsys, monkeypatch):
 
 def test_init_writes_all_options(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run_in_process(["init"], capsys, monkeypatch)[0] == 0
+    code, output, _ = run_in_process(["init"], capsys, monkeypatch)
+    assert (code, "Set source" in output, "limpet watch --config limpet.toml" in output) == (0, True, True)
     code, _, errors = run_in_process(["init"], capsys, monkeypatch)
     assert (code, "FILE: must not exist, got limpet.toml" in errors) == (2, True)
     text = (tmp_path / "limpet.toml").read_text(encoding="utf-8")
@@ -344,7 +351,7 @@ def test_source_and_sink_of_the_contributors_guide(guide_packages, tmp_path):
     assert "table" in points.stderr
 
 
-def test_an_unexpected_error_is_not_the_exit_code_of_alarms(guide_packages, tmp_path):
+def test_unexpected_error_exits_with_70_and_not_with_the_code_of_alarms(guide_packages, tmp_path):
     done = watch_as_installed("count://many", cwd=tmp_path, env=guide_packages)
     assert done.returncode == 70
     assert "ValueError" in done.stderr

@@ -1,4 +1,4 @@
-"""Files, pipes and directories as sources: any batch size, any position, growing, replaced and damaged files."""
+"""Files, pipes and folders as sources: any batch size, any position, growing, replaced and damaged files."""
 
 from __future__ import annotations
 

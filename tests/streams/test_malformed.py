@@ -22,7 +22,7 @@ from limpet.streams.formats.json import (
     NOT_UTF8,
     RECORD_TOO_LONG,
 )
-from limpet.streams.results import NO_VALUE, OUT_OF_RANGE
+from limpet.streams.results import NO_VALUE, OUT_OF_RANGE, OUT_OF_SUPPORT
 
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
@@ -140,3 +140,17 @@ def run_detector(path: Path) -> dict[str, Any]:
 
     collected["stats"] = lp.run(path, lp.Detector(), on_results).stats
     return collected
+
+
+def test_points_outside_the_support_have_their_own_reason():
+    class Counts(lp.streams.BaseSource):
+        def read(self, position):
+            yield lp.streams.Batch(
+                np.array([3.0, np.nan, -3.0, 2.5, 1e200] + [4.0] * (MAX_KEPT_ERRORS + 20)), position=1
+            )
+            yield lp.streams.Batch(np.array([-1.0] * (MAX_KEPT_ERRORS + 5)), position=2)
+
+    learner = lp.SRA(model=lp.models.PoissonMixture(1), gamma=9.0, rho=0.1)
+    invalid = lp.run(Counts(), learner).stats.invalid
+    assert dict(invalid.counts) == {NO_VALUE: 1, OUT_OF_RANGE: 1, OUT_OF_SUPPORT: 2 + MAX_KEPT_ERRORS + 5}
+    assert [error.reason for error in invalid.first][:4] == [NO_VALUE, OUT_OF_SUPPORT, OUT_OF_SUPPORT, OUT_OF_RANGE]

@@ -380,7 +380,7 @@ def test_parts_are_truncated_to_an_offset(tmp_path: Path) -> None:
     again.write(results(30))
     assert again.flush()["parts"] == 3
     again.close()
-    with pytest.raises(InvalidInputError, match="out: must not belong to another --checkpoint folder"):
+    with pytest.raises(InvalidInputError, match="out: must not belong to another checkpoint folder"):
         ParquetParts(folder, "points").truncate_to(None)
     (tmp_path / ".out.limpet").unlink()
     new = ParquetParts(folder, "points")

@@ -284,9 +284,9 @@ def test_a_run_with_checkpoints_owns_its_results(tmp_path: Path, name: str) -> N
     path = tmp_path / name
     offset = write_until_killed(path, results(0), results(N))
     before = bytes_or_rows(path)
-    with pytest.raises(InvalidInputError, match=r"another --checkpoint folder.* Give another file"):
+    with pytest.raises(InvalidInputError, match=r"another checkpoint folder.* Use another file"):
         write_results(path, POINTS_TABLE, results(50))
-    with pytest.raises(InvalidInputError, match="another --checkpoint folder"):
+    with pytest.raises(InvalidInputError, match="another checkpoint folder"):
         write_until_killed(path, results(50))
     assert bytes_or_rows(path) == before
     resume(path, offset)
@@ -388,7 +388,7 @@ def test_two_runs_with_checkpoints_and_the_same_sink_raise(tmp_path: Path, name:
         run(Numbers(500, whole=False), "one")  # the offset is that of the beginning
     before = bytes_or_rows(tmp_path / name)
     assert len(before) > 1
-    with pytest.raises(InvalidInputError, match="another --checkpoint folder"):
+    with pytest.raises(InvalidInputError, match="another checkpoint folder"):
         run(Numbers(300), "two")
     (tmp_path / "mine.jsonl").write_text("mine")
     with pytest.raises(CheckpointError, match=rf"sink points in .*{name}, got points in .*mine\.jsonl"):

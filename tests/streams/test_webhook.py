@@ -229,7 +229,7 @@ def test_endpoint_that_never_responds(caplog: pytest.LogCaptureFixture, monkeypa
     monkeypatch.setenv("no_proxy", "*")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         sink = WebhookSink(
-            f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1, retry_delays=RETRY_DELAYS, patience=0.1
+            f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1, retry_delays=RETRY_DELAYS, drain_timeout=0.1
         )
         sink.write(results(2))
         wait_until(lambda: "is down (timed out): 2 alarms are queued" in caplog.text)
@@ -240,7 +240,7 @@ def test_endpoint_that_never_responds(caplog: pytest.LogCaptureFixture, monkeypa
 def test_undelivered_alarms_are_posted_after_a_restart(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     port = receiver.port
     receiver.close()
-    sink = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=RETRY_DELAYS, patience=0.05)
+    sink = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=RETRY_DELAYS, drain_timeout=0.05)
     sink.write(results(5))
     offset = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
     sink.write(results(2, 5))  # after the checkpoint: written again after the restart
@@ -271,7 +271,7 @@ def test_the_same_post_has_the_same_key_after_a_restart(receiver: Receiver) -> N
 def test_write_blocks_while_the_outbox_is_full(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "MAX_QUEUED_ALARMS", 10)
     receiver.statuses = [(503, {})] * 10_000
-    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS, patience=0.0)
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS, drain_timeout=0.0)
     sink.write(results(12))
     waiting = threading.Thread(target=sink.write, args=(results(3, 12),), daemon=True)
     waiting.start()

@@ -40,7 +40,7 @@ def measure_seconds_per_point(learner: Learner, stream: Stream) -> float:
 
 @dataclass(frozen=True)
 class TrafficStudy:
-    """The synthetic traffic with the results of Detector, which is given the period and nothing else."""
+    """Synthetic traffic and results of a Detector of which only the period is set."""
 
     stream: Stream
     times: npt.NDArray[np.datetime64]
@@ -65,7 +65,7 @@ def run_traffic_study(seed: int) -> TrafficStudy:
 
 
 def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section]]:
-    """Return the lead, the key figures, and a section with every event and every alarm."""
+    """Return the lead, key figures, and a section with all events and all alarms."""
     stream, rejected, alarms = study.stream, study.trace.rejected, study.trace.alarms
     assert stream.outliers is not None
     assert stream.labels is not None
@@ -130,7 +130,7 @@ def _describe(alarm: Alarm | None, row: int) -> str:
 
 @dataclass(frozen=True)
 class Study:
-    """A stream with the results of SRA, and of sEM, which has the same step size ρ and no threshold."""
+    """A stream with the results of SRA, and of sEM (the same ρ, no threshold)."""
 
     stream: Stream
     change: int
@@ -144,7 +144,7 @@ class Study:
 
 
 def run_study(seed: int) -> Study:
-    """Run SRA with the paper's setting, and sEM with the same step size, on the paper's stream.
+    """Run SRA with the paper's setting, and sEM with its ρ, on the paper's stream.
 
     >>> run_study(seed=0).change
     10000
@@ -220,7 +220,7 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
 
 
 def _make_parameter_rows(study: Study) -> list[list[str]]:
-    """Return one row per parameter: the truth, and both estimates in the order nearest to it."""
+    """Return a row per parameter: truth, and both estimates in the nearest order."""
     true_means, covariances = study.stream.means, study.stream.covariances
     assert true_means is not None
     assert covariances is not None
@@ -242,7 +242,7 @@ def _format_number(value: float) -> str:
 
 
 def _describe_learned_outliers(study: Study) -> str:
-    """Return why outliers were learned: they precede the threshold, or lie near the rest."""
+    """Return why outliers were learned: before the threshold, or close to the rest."""
     warmup = study.learner.warmup
     learned = np.flatnonzero(np.asarray(study.stream.outliers) & ~study.trace.rejected)
     after_warmup = learned[learned >= warmup]

@@ -1,4 +1,4 @@
-"""Log on standard error, for people or for machines, and stop gracefully on signals."""
+"""Log on standard error as text or JSON, and stop gracefully on signals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from limpet.exceptions import LimpetWarning
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, message, and the extra fields of the record."""
+    """Format a record as one JSON object: time, level, message, and extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""

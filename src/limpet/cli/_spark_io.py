@@ -57,8 +57,8 @@ class SparkSource:
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def is_files(self) -> bool:
-        """Whether the source is a folder or a pattern of files."""
+    def has_files(self) -> bool:
+        """Whether the source has files: a folder or a pattern."""
         return self.format_name != "kafka"
 
     def has_option(self, *names: str) -> bool:
@@ -136,7 +136,7 @@ def read_frame(spark: SparkSession, source: SparkSource, values: Mapping[str, An
     reader = spark.read if values["batch"] else spark.readStream
     limits = {} if values["batch"] else make_batch_limits(source, values["files_per_batch"])
     reader = reader.format(source.format_name).options(**limits, **source.options)
-    if not source.is_files:
+    if not source.has_files:
         check_package(spark, source.format_name)
         options = {"columnNameOfCorruptRecord": CORRUPT_RECORD_COLUMN}
         rows = F.from_json(F.col("value").cast("string"), _add_corrupt_record_column(schema), options)
@@ -160,7 +160,7 @@ def _parse_schema(schema: str) -> Any:
 
 def make_batch_limits(source: SparkSource, n_files: int | None) -> dict[str, str]:
     """Return the options that bound a micro-batch, unless --option has some."""
-    if not source.is_files:
+    if not source.has_files:
         limits = {"maxOffsetsPerTrigger": str(MAX_BATCH_MESSAGES)}
     elif n_files is None:
         limits = {"maxBytesPerTrigger": str(MAX_BATCH_BYTES)}
@@ -168,7 +168,7 @@ def make_batch_limits(source: SparkSource, n_files: int | None) -> dict[str, str
         limits = {"maxFilesPerTrigger": str(n_files)}
     if source.has_option("maxOffsetsPerTrigger", "maxBytesPerTrigger", "maxFilesPerTrigger"):
         limits = {}
-    if source.is_files and not source.has_option("maxFileAge"):
+    if source.has_files and not source.has_option("maxFileAge"):
         limits["maxFileAge"] = MAX_FILE_AGE
     return limits
 
@@ -182,7 +182,7 @@ def _add_corrupt_record_column(schema: Any) -> Any:
 
 
 def _infer_schema(spark: SparkSession, source: SparkSource, values: Mapping[str, Any]) -> Any:
-    """Infer the schema of files; integers in text become double, since later files may have fractions."""
+    """Infer the schema of files; integers in text become double for later fractions."""
     from pyspark.sql.types import DoubleType, IntegralType, StructField, StructType
 
     reader = spark.read.format(source.format_name).options(**source.options)
@@ -232,7 +232,7 @@ def write_table(scored: DataFrame, values: Mapping[str, Any]) -> dict[str, int]:
 
 
 def count_rows(scored: DataFrame, values: Mapping[str, Any], name: Any) -> DataFrame:
-    """Return the rows, which Spark counts while it writes them; for CSV, lists become JSON."""
+    """Return the rows, counted by Spark as it writes; for CSV, lists become JSON."""
     from pyspark.sql import functions as F
 
     prefix = values["prefix"]

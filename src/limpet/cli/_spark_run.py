@@ -1,4 +1,4 @@
-"""Run `limpet spark score`, a query or a table, and `limpet spark status`, `repartition` and `export`."""
+"""Run `limpet spark` `score` (query or table), `status`, `repartition`, `export`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def check_folders(source: SparkSource, values: Mapping[str, Any]) -> None:
     folders = {f"--{name}": values[name] for name in ("out", "checkpoint") if values[name]}
     paths = {name: to_local_path(folder) for name, folder in folders.items()}
     local = {name: os.path.realpath(path) for name, path in paths.items() if path is not None}
-    source_path = to_local_path(source.location) if source.is_files else None
+    source_path = to_local_path(source.location) if source.has_files else None
     for name, path in local.items():
         if source_path is not None and (path + os.sep).startswith(os.path.realpath(source_path) + os.sep):
             raise InvalidInputError(f"{name}: must not be in the folder of the source, got {folders[name]}.")
@@ -280,7 +280,7 @@ def run_status(checkpoint: str, values: Mapping[str, Any]) -> None:
 
 
 def find_local(checkpoint: str, values: Mapping[str, Any]) -> LocalDirectory | None:
-    """Return the folder of a checkpoint on this machine, which must have one; None if it may be elsewhere."""
+    """Return the local folder of a checkpoint, or raise; None if it may be remote."""
     path = to_local_path(checkpoint)
     directory = None if path is None else LocalDirectory(path)
     if directory is None or directory.list_names(METADATA_DIR):

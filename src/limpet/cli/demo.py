@@ -1,4 +1,4 @@
-"""The command `limpet demo`: Detector on traffic, then the paper's algorithm on the paper's stream."""
+"""The command `limpet demo`: Detector on traffic, SRA on the paper's stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INDENT = (0, 0, 0, 2)
 
 
 def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, picture: Path | None = None) -> None:
-    """Run both studies, print them, and write the report to ``out``, and its first picture, as in the README, to a PNG.
+    """Run and print both studies; write the report, and its first picture as a PNG.
 
     Without the packages of the extra ``plots`` no report is written; the console has the command to install them.
     """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import csv
 import json
-import math
 import shlex
 import sys
 import threading
@@ -22,15 +22,17 @@ from rich.text import Text
 
 from limpet._format import plural, redact_url
 from limpet.cli.options import get_column_names, get_destinations, make_learner
-from limpet.detection.alarm import Alarm
+from limpet.detection.alarm import Alarm, most_important
 from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.fleet import Fleet
 from limpet.learners import Detector
+from limpet.learners.results import RESULT_FIELDS
 from limpet.report.detection import DetectionReport, StreamReport, expected_false_alarms, list_streams, write_detection
 from limpet.report.html import GENERATOR, check_report
 from limpet.streams.downsample import MinMaxSummary, last_estimate
+from limpet.streams.formats.arrow import import_pyarrow
 from limpet.streams.monitor_plan import MonitorPlan, warmup_points
-from limpet.streams.results import BatchResult, RunStats
+from limpet.streams.results import ALARM_COLUMNS, BatchResult, RunStats
 from limpet.streams.runner import Runner
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.base import MultiSink
@@ -41,13 +43,13 @@ from limpet.streams.uri import DATABASE_SUFFIXES, PARQUET_SUFFIXES, local_path, 
 READ_BLOCK_BYTES = 4 << 20  # small, so that the first results come early
 ALARMS_EXIT_CODE, INTERRUPTED_EXIT_CODE = 1, 130
 DEFAULT_ALARMS_PATH = Path("alarms.csv")
-PROBE_BYTES = 1 << 16  # at the beginning and at the end of a file
+PROBE_BYTES = 1 << 16
 MAX_KEPT_ALARMS = 50_000  # sinks receive all of them
 
 
 @dataclass
 class DetectionRun:
-    """Results of a run over a file: counts, the first alarms, and the points if they are a single stream."""
+    """Results of a run: counts, first alarms, and the points of a single stream."""
 
     path: Path
     plan: MonitorPlan
@@ -67,21 +69,9 @@ class DetectionRun:
             self.summary = self.summary or MinMaxSummary(batch.names or self.plan.schema.values)
             self.summary.add(batch.values, trace, last_estimate(trace), batch.times)
 
-    def top_alarms(self, max_alarms: int) -> list[dict[str, Any]]:
-        """Return the records of the largest alarms, changes preferred, in their order."""
-
-        def weight(index: int) -> tuple[bool, float]:
-            alarm = self.alarm_records[index]
-            size = math.inf if alarm["size"] is None else alarm["size"]
-            is_shift = alarm["direction"] in ("up", "down")
-            return alarm["kind"] == "change", size if is_shift else 2.0 * abs(math.log(max(size, 1e-9)))
-
-        by_weight = sorted(range(len(self.alarm_records)), key=weight, reverse=True)
-        return [self.alarm_records[index] for index in sorted(by_weight[:max_alarms])]
-
 
 def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
-    """Detect, print and write; exit with code 1 if there are alarms and --fail-on-alarm is given."""
+    """Detect, print and write; exit with code 1 on alarms under --fail-on-alarm."""
     path = Path(file)
     _check_file(file)
     is_json = values["output_format"] == "json"
@@ -144,7 +134,7 @@ def _check_file(file: str) -> None:
         )
     if path.is_dir():
         raise InvalidInputError(
-            f"FILE: must be a file, got the directory {path}. `limpet watch {path} --no-follow` reads the files in it."
+            f"FILE: must be a file, got the folder {path}. `limpet watch {path} --no-follow` reads the files in it."
         )
     if not path.exists():
         raise InvalidInputError(f"FILE: must exist, got {path}.")
@@ -162,7 +152,7 @@ def _check_report(path: Path, console: Console, quiet: bool) -> Path | None:
 
 
 def _get_default_alarm_uris(console: Console) -> list[str]:
-    """Return the default file for alarms; none if a file of that name was not written by limpet."""
+    """Return the default alarms file; none if it exists and limpet did not write it."""
     if _is_overwritable(DEFAULT_ALARMS_PATH):
         return [str(DEFAULT_ALARMS_PATH)]
     message = f"{DEFAULT_ALARMS_PATH} was not written by limpet and is kept. --alarms names another file."
@@ -171,21 +161,36 @@ def _get_default_alarm_uris(console: Console) -> list[str]:
 
 
 def _is_overwritable(path: Path) -> bool:
-    """Return whether a file may be overwritten: it is missing or empty, or looks like results or a page of limpet."""
-    if not path.is_file() or not path.stat().st_size:
+    """Return whether a file is missing, empty, or has results or a page of limpet."""
+    suffix = path.suffix.lower()
+    if not path.is_file() or not path.stat().st_size or suffix in DATABASE_SUFFIXES:  # the sink checks its tables
         return True
-    with path.open("rb") as file:
-        head = file.read(PROBE_BYTES)
-        file.seek(max(path.stat().st_size - PROBE_BYTES, 0))
-        tail = file.read()
-    if path.suffix.lower() in (".html", ".htm"):
-        return GENERATOR.encode() in head
-    names = tail if path.suffix.lower() in PARQUET_SUFFIXES else head.partition(b"\n")[0]
-    return path.suffix.lower() in DATABASE_SUFFIXES or (b"record" in names and (b"score" in names or b"onset" in names))
+    if suffix in (".html", ".htm"):
+        return GENERATOR.encode() in path.read_bytes()[:PROBE_BYTES]
+    names = _read_column_names(path)
+    is_points = names[:1] == ["record"] and set(RESULT_FIELDS) <= set(names)
+    return is_points or names == list(ALARM_COLUMNS)
+
+
+def _read_column_names(path: Path) -> list[str]:
+    """Return the column names of a file by its suffix; none for other formats."""
+    if path.suffix.lower() in PARQUET_SUFFIXES:
+        pa = import_pyarrow()
+        try:
+            return list(pa.parquet.read_schema(path).names)
+        except pa.ArrowInvalid:
+            return []
+    with path.open(encoding="utf-8", errors="replace") as file:
+        line = file.readline(PROBE_BYTES)
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return next(csv.reader([line]), [])
+    return list(record) if isinstance(record, dict) else []
 
 
 def check_not_input(source: str, outputs: list[tuple[str, str]]) -> None:
-    """Refuse to overwrite the input, and to write into a directory that is watched; outputs: (option, URI)."""
+    """Raise if an output (option, URI) is the input or in a watched folder."""
     input_path = local_path(source)
     if input_path is None or not input_path.exists():
         return
@@ -196,11 +201,11 @@ def check_not_input(source: str, outputs: list[tuple[str, str]]) -> None:
         if path.exists() and path.samefile(input_path):
             raise InvalidInputError(f"--{option}: must not be the input file, got {uri}. Give another name.")
         if input_path.is_dir() and path.resolve().parent == input_path.resolve():
-            raise InvalidInputError(f"--{option}: must not be in the input directory, got {uri}. Give another one.")
+            raise InvalidInputError(f"--{option}: must not be in the input folder, got {uri}. Give another one.")
 
 
 def _check_outputs(outputs: list[tuple[str, str]]) -> None:
-    """Refuse to overwrite a file that limpet did not write or a watch owns, and two tables in one file."""
+    """Raise for a file that limpet did not write, a watch owns, or two tables share."""
     resolved = [(*output, path.resolve()) for output in outputs if (path := local_path(output[1])) is not None]
     counts = Counter(path for _, _, path in resolved)
     for option, uri, path in resolved:
@@ -299,14 +304,14 @@ def print_schema(console: Console, path: Path, plan: MonitorPlan) -> None:
 
 
 def print_summary(console: Console, run: DetectionRun, max_alarms: int, output_uris: list[str]) -> None:
-    """Print the counts, the table of alarms, the malformed records, and the names of the outputs."""
+    """Print the counts, the alarms, the malformed records, and the output names."""
     stats = run.stats
     console.print(Text(f"\n{summary_line(stats, run.plan.raises_alarms)}"))
     for sentence in caveats(run):
         console.print(Text(sentence, style="yellow"))
     console.print()
     if run.alarms and max_alarms:
-        top = run.top_alarms(max_alarms)
+        top = [run.alarm_records[index] for index in most_important(run.alarms, max_alarms)]
         console.print(make_alarm_table(top))
         if stats.n_alarms > len(top):
             note = f"… the {len(top)} most important; {stats.n_alarms - len(top):,} more are in the results"
@@ -334,9 +339,7 @@ def caveats(run: DetectionRun) -> list[str]:
             f"and change alarms need more than {n_warmup:,}."
         )
     if isinstance(plan.learner_or_fleet, Detector):
-        from limpet.learners._summary import residual_advice
-
-        sentences += [f"{advice}." for advice in residual_advice(plan.learner_or_fleet._auto_engine) or []]
+        sentences += [f"{advice}." for advice in plan.learner_or_fleet.residual_advice()]
     return sentences
 
 
@@ -386,7 +389,7 @@ def format_size(alarm: dict[str, Any]) -> str:
 
 
 def print_input_errors(console: Console, stats: RunStats) -> None:
-    """Print the malformed records and the invalid points by reason, the first of each, and the skipped points."""
+    """Print malformed and invalid input by reason with examples, and skipped points."""
     for log, noun in ((stats.malformed, "malformed record"), (stats.invalid, "invalid point")):
         if log.total:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in log.counts.most_common())

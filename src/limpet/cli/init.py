@@ -15,7 +15,7 @@ def make_config_template() -> str:
         "# Options of `limpet detect`, `watch`, `serve` and `spark score`; use it with --config limpet.toml.",
         "# The keys are the names of the flags. Flags and LIMPET_* variables take precedence over this file.",
         "",
-        "# A file, a directory, - for standard input, or nats://host:4222/subject, mqtt://host/topic, kafka://host/topic.",
+        "# A file, a folder, - for standard input, or nats://host:4222/subject, mqtt://host/topic, kafka://host/topic.",
         '# source = "nats://127.0.0.1:4222/sensors"',
         *_make_template_lines(*LOCAL_COMMANDS),
         "",

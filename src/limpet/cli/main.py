@@ -1,4 +1,4 @@
-"""The command line. Heavy imports stay inside the commands, so that `limpet --help` is instant."""
+"""The command line; heavy imports stay inside commands for a fast `--help`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def options(
 def detect(
     source: Annotated[str, typer.Argument(metavar="FILE", help="File to read.", show_default=False)], **values: Any
 ) -> None:
-    """Find outliers, anomalies and changes in a file: a table of alarms, alarms.csv and report.html.
+    """Find outliers, anomalies, changes in a file; write alarms.csv and report.html.
 
     FILE holds separated values (.csv, .tsv), JSON lines (.jsonl) or Parquet, and may be larger than memory. Numeric
-    columns are detected automatically; time and key columns are detected by name.
+    columns are detected automatically; time and key columns are detected by name. The command prints a table of alarms.
 
     \b
     Examples:
@@ -74,11 +74,11 @@ def watch(
 ) -> None:
     """Watch a live source and raise alarms as they happen; resume after a crash.
 
-    SOURCE is a file that grows, a directory that receives files, - for standard input, nats://host:4222/subject
+    SOURCE is a file that grows, a folder that receives files, - for standard input, nats://host:4222/subject
     (JetStream), mqtt://host/topic or kafka://host:9092/topic. Records are separated values or JSON.
 
     With --checkpoint, the same command resumes after a failure of the process, the machine or the network. CSV and
-    JSON-lines files, Parquet directories, SQLite and JetStream are exactly-once; other sinks are at-least-once.
+    JSON-lines files, Parquet folders, SQLite and JetStream are exactly-once; other sinks are at-least-once.
 
     \b
     Examples:
@@ -98,7 +98,7 @@ def serve(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read as well.", show_default=False)] = "",
     **values: Any,
 ) -> None:
-    """Serve a web page: an explorer of one stream, a live monitor of many, and their API.
+    """Serve a web page: explorer of one stream, live monitor of many, and their API.
 
     Points arrive by HTTP (POST /streams/KEY/points) and from SOURCE, which may be any source of `limpet watch`. All
     data are stored in one SQLite file, or in PostgreSQL; the server resumes after a crash.
@@ -121,7 +121,7 @@ def serve(
 @app.command()
 @with_options(OUTPUT_FORMAT)
 def status(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory given to --checkpoint.")], **values: Any
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder given to --checkpoint.")], **values: Any
 ) -> None:
     """Print the state of a `limpet watch`: rate, lag, skipped points, latest alarms."""
     from limpet.cli.watch import run_status
@@ -137,7 +137,7 @@ def init(
     path: Annotated[Path, typer.Argument(metavar="[FILE]", help="File to write.")] = Path("limpet.toml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a configuration file with every option of `detect`, `watch`, `serve` and `spark score`, in comments."""
+    """Write a configuration template for `detect`, `watch`, `serve`, `spark score`."""
     from limpet.cli.init import make_config_template
     from limpet.exceptions import InvalidInputError
 
@@ -147,7 +147,7 @@ def init(
         path.write_text(make_config_template(), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError(f"FILE: {path} cannot be written: {(error.strerror or str(error)).lower()}.") from None
-    typer.echo(f"Written: {path}. Next: limpet watch --config {path}")
+    typer.echo(f"Written: {path}. Set source and other options in it, then run: limpet watch --config {path}")
 
 
 @app.command()
@@ -157,7 +157,7 @@ def demo(
     picture: Annotated[Path | None, typer.Option(help="Also write the first picture to a .png file.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
-    """Detect outliers, an outage and a shift in six weeks of traffic, then run the paper's algorithm."""
+    """Detect outliers, an outage and a shift in traffic, then run the paper's SRA."""
     from rich.console import Console
 
     from limpet.cli.demo import run_demo
@@ -185,7 +185,7 @@ def tradeoff(
     sigma1: Annotated[float, typer.Option(help="Noise of H proportional to the mean field.")] = 1.0,
     out: Annotated[Path, typer.Option(help="Picture to write.")] = Path("tradeoff.png"),
 ) -> None:
-    """Compute ρ for each γ, the bound and the best pair from the theory, and draw them."""
+    """Compute and draw ρ and the bound for each γ, and the best pair, by the theory."""
     from limpet.cli.tradeoff import run_tradeoff
 
     others = {"U": U, "dim": dim, "n": n, "V": V, "c0": c0, "c1": c1, "d0": d0, "d1": d1}
@@ -203,7 +203,7 @@ REPRODUCE_HELP = "Recompute every table and figure of the paper, with baselines 
 @app.command("bench", help=BENCH_HELP, **LAB_COMMAND)
 @app.command("reproduce", help=REPRODUCE_HELP, **LAB_COMMAND)
 def run_lab_command(context: typer.Context) -> None:
-    """Hand the arguments to a command that another distribution registers under the group `limpet.commands`."""
+    """Run a command that another distribution registers under `limpet.commands`."""
     from importlib.metadata import entry_points
 
     name = str(context.info_name)
@@ -215,7 +215,7 @@ def run_lab_command(context: typer.Context) -> None:
 
 
 def main() -> None:
-    """Run `limpet`. An error is one line on standard error and exit code 2, or the error's own."""
+    """Run `limpet`; print an error in one line and exit with its code, by default 2."""
     from limpet.exceptions import LimpetError
 
     for stream in (sys.stdout, sys.stderr):
@@ -241,7 +241,7 @@ def main() -> None:
 
 
 def _format_usage_error(error: Any) -> str:
-    """Format an error of the command line in one line; help that was shown instead is no error."""
+    """Format an error of the command line in one line; "" if help was shown instead."""
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     message = error.format_message().strip()
     if param is not None:
@@ -252,7 +252,7 @@ def _format_usage_error(error: Any) -> str:
 
 
 def _exit_with_message(message: str, code: int = 2) -> None:
-    """Write a line to standard error and exit, even if standard output cannot be written."""
+    """Write a line to standard error and exit, even if standard output is closed."""
     sys.stderr.write(" ".join(message.splitlines()) + "\n" * bool(message))
     try:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Options of all commands: flags, types, defaults, help; the configuration file; the learner they create."""
+"""Options of all commands, the configuration file, and the learner they create."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class Option(NamedTuple):
-    """An option: its type, its default, its declaration by typer, and an example for the template."""
+    """An option: type, default, typer declaration, and example for the template."""
 
     kind: Any
     default: Any
@@ -43,7 +43,7 @@ SOURCE = Option(str, None, None, None)  # an argument of every command that read
 
 
 def with_options(options: dict[str, Option]) -> Callable[[Command], Command]:
-    """Declare options as parameters of a function, which receives them as `**values`; its docstring is the help."""
+    """Add options to a function, passed as `**values`; its docstring is the help."""
 
     def declare(function: Command) -> Command:
         *parameters, _ = inspect.signature(function, eval_str=True).parameters.values()
@@ -60,7 +60,7 @@ def with_options(options: dict[str, Option]) -> Callable[[Command], Command]:
 
 
 def configurable(app: typer.Typer, name: str) -> Callable[[Command], Command]:
-    """Make a command of a function whose options a file, or variables LIMPET_COMMAND_OPTION, may give."""
+    """Make a command; options also from a file or LIMPET_COMMAND_OPTION variables."""
 
     def register(function: Command) -> Command:
         environment = {"auto_envvar_prefix": f"LIMPET_{name.upper()}"}
@@ -70,7 +70,7 @@ def configurable(app: typer.Typer, name: str) -> Callable[[Command], Command]:
 
 
 def load_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Make the values of a file the defaults of the options: the callback of --config."""
+    """Set the defaults of options from a file: the callback of --config."""
     if path is not None:
         shared, spark = read_config(path)
         if SPARK in context.command_path.split()[-2:]:  # limpet, the command and its subcommand
@@ -82,7 +82,7 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
 
 
 def get_origin_name(context: typer.Context, param: typer.CallbackParam) -> str:
-    """Return the name of an option as the user wrote it: the flag, or the file and the key."""
+    """Return the name of an option as the user wrote it: flag, or file and key."""
     source = context.get_parameter_source(str(param.name))
     if source is not None and source.name == "DEFAULT_MAP":
         return f"{context.meta['config']}: {param.name}"
@@ -104,7 +104,7 @@ def read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def get_options(*commands: str) -> dict[str, Option]:
-    """Return what a file may give to some commands; the first command that has an option counts."""
+    """Return the options that a file may set, by name; the first command counts."""
     options = {"source": SOURCE}
     for command in commands:
         for name, option in OPTIONS_BY_COMMAND[command].items():
@@ -139,7 +139,7 @@ def _convert(where: str, value: Any, kind: Any) -> Any:
 
 
 def make_learner(values: dict[str, Any]) -> Detector | SRA:
-    """Create the learner of one stream from the options; its class checks them and has the defaults."""
+    """Create the learner of a stream; its class has the defaults and validates."""
     from limpet.learners import SRA, Detector
 
     is_sra = values["learner"] == "sra"
@@ -160,7 +160,7 @@ def get_column_names(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def get_destinations(values: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the destinations of results: pairs of a table, "alarms" or "points", and a URI."""
+    """Return destinations of results: (table, URI), table is "alarms" or "points"."""
     return [(table, uri) for table in ("alarms", "points") for uri in values[table] or ()]
 
 
@@ -183,7 +183,7 @@ def _split_names(value: list[str] | None) -> list[str]:
 
 
 def _read_learner_param(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """Check a value by the table of the class, which is imported only if there is a value."""
+    """Check a value by the table of the class, imported only if a value is given."""
     if isinstance(value, str) and value.isdigit():
         value = int(value)
     if value is not None:
@@ -206,7 +206,7 @@ def _option(
     most: float | None = None,
     **settings: Any,
 ) -> Option:
-    """Declare an option in a panel of the help; the example, by default the default, determines its type.
+    """Declare an option in a panel of the help; its type is that of the example.
 
     `metavar` is the placeholder of its value, or a tuple of all choices; `least` and `most` are limits of a number.
     """
@@ -291,7 +291,7 @@ OPTIONS = {
     "no_report": _flag("Output", "Write no report.", "--no-report"),
     "max_alarms": _output("N", "Alarms to print.", default=20, least=0),
     "fail_on_alarm": _flag("Output", "Exit with code 1 if there are alarms.", "--fail-on-alarm"),
-    "checkpoint": _running("DIR", "Directory to resume from after a crash or a restart.", Path("state")),
+    "checkpoint": _running("FOLDER", "Folder to resume from after a crash or a restart.", Path("state")),
     "checkpoint_interval": _interval(
         "Time between checkpoints: seconds, or 10s, 5min. Default: 5s for watch, 30s for serve."
     ),
@@ -335,10 +335,10 @@ SPARK_OPTIONS = OPTIONS | {
         "DURATION", "Time without rows after which a stream is dropped; requires --watermark.", "7 days"
     ),
     "initial": _learning("FILE", "Fleet file to initialize the streams from.", Path("fleet.limpet")),
-    "out": _output("DIR", "Directory for the scored rows.", "scored"),
+    "out": _output("FOLDER", "Folder for the scored rows.", "scored"),
     "output_format": _output(("parquet", "delta", "csv", "json"), "Format of the scored rows.", default="parquet"),
     "prefix": _output("TEXT", "Prefix of the names of the new columns.", default=""),
-    "checkpoint": _running("DIR", "Directory to resume from.", "state"),
+    "checkpoint": _running("FOLDER", "Folder to resume from.", "state"),
     "buckets": _running(
         "N", "Buckets that keys are hashed into. Default: 64, or those of the checkpoint.", 256, least=1
     ),

@@ -1,4 +1,4 @@
-"""The command `limpet serve`: serve the web page and its API until a signal arrives."""
+"""The command `limpet serve`: serve the web page and API until a signal arrives."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def run_serve(uri: str, values: dict[str, Any]) -> None:
 
 
 def load_token(path: Path | None) -> str | None:
-    """Return the token, from a file or from the environment; other users can see the command line."""
+    """Return the token from a file or the environment: command lines are public."""
     token = os.environ.get("LIMPET_TOKEN")
     if path is not None:
         try:
@@ -77,7 +77,7 @@ def load_token(path: Path | None) -> str | None:
 
 
 def should_open_browser(is_requested: bool | None) -> bool:
-    """Return whether to open the page: as requested, or if the terminal and the screen are those of a user."""
+    """Return whether to open the page: as requested, or on an interactive desktop."""
     if is_requested is not None:
         return is_requested
     has_screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))

@@ -96,7 +96,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     **values: Any,
 ) -> None:
-    """Write all streams of a checkpoint, as of the last committed batch, to one fleet file.
+    """Export all streams, as of the last committed batch, to one fleet file.
 
     lp.load reads the file, and `limpet spark score --initial` starts with it.
 

@@ -37,7 +37,7 @@ def run_tradeoff(words: Sequence[str], beta: float, M: float, alpha: float, othe
     """Print the table and the smallest bound, and draw ρ(γ) and the bound."""
     gammas, console = read_gammas(words), Console()
     if not out.parent.is_dir():
-        raise InvalidInputError(f"--out: must be in an existing directory, got {out}.")
+        raise InvalidInputError(f"--out: must be in an existing folder, got {out}.")
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInputError(f"--out: must end in .png, .svg or .pdf, got {out}.")
     constants = tradeoff.Constants.from_beta(beta, M, alpha, **others)
@@ -60,7 +60,7 @@ def run_tradeoff(words: Sequence[str], beta: float, M: float, alpha: float, othe
 
 
 def make_bounds_table(gammas: Sequence[float], constants: tradeoff.Constants) -> Table:
-    """Return a table with one row per threshold; a dagger marks steps that Theorem 2 does not admit."""
+    """Return a table with a row per threshold; † marks steps that Theorem 2 excludes."""
     table = Table(caption="† beyond the largest step that Theorem 2 admits: the bound does not hold there")
     for heading in ("γ", "ρ, Cor. 1", "largest ρ", "best ρ", "bound, Cor. 1", "bound, best", "gain of γ"):
         table.add_column(heading, justify="right")

@@ -1,4 +1,4 @@
-"""The commands `limpet watch`, to process a live source until it ends, and `limpet status`, to print its state."""
+"""The commands `limpet watch`, for a live source, and `limpet status`."""
 
 from __future__ import annotations
 

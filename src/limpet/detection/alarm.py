@@ -61,7 +61,7 @@ class Alarm:
         return format_alarm(self.to_dict())
 
     def rename_variables(self, names: Sequence[str] | None) -> Alarm:
-        """Return the alarm with these names of its variables, which None leaves as they are."""
+        """Return the alarm with other names of its variables; None keeps the names."""
         return self if names is None else replace(self, variables=tuple(names))
 
     def to_dict(self, names: Sequence[str] | None = None) -> dict[str, Any]:
@@ -114,6 +114,20 @@ class Alarm:
         if self.direction in ("up", "down"):
             return f"{variables} {self.direction} by {_format_size(self.size)} standard deviations"
         return f"{variables} {self.direction}, spread {_format_size(self.size)} times the old one"
+
+
+def most_important(alarms: Sequence[Alarm], n: int) -> list[int]:
+    """Return the indices, in order, of at most n alarms: changes first, then by size.
+
+    A factor of the spread counts as twice its logarithm in standard deviations, an unknown size as 0.
+    """
+
+    def weight(index: int) -> tuple[bool, float]:
+        alarm = alarms[index]
+        size = 0.0 if math.isnan(alarm.size) else alarm.size
+        return alarm.kind == "change", size if alarm.direction in ("up", "down") else 2 * abs(math.log(max(size, 1e-9)))
+
+    return sorted(sorted(range(len(alarms)), key=weight, reverse=True)[:n])
 
 
 def format_alarm(record: Mapping[str, Any]) -> str:

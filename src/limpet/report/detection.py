@@ -14,10 +14,10 @@ import numpy as np
 
 from limpet import __version__
 from limpet._format import join_names, plural
-from limpet.detection.alarm import Alarm
+from limpet.detection.alarm import Alarm, most_important
 from limpet.fleet import Fleet
 from limpet.fleet._key_index import StrKeys
-from limpet.learners.input import LabelledArray
+from limpet.learners.input import LabeledArray
 from limpet.plots.alarm_map import MAX_STRIPS, Strip, draw_alarm_map
 from limpet.plots.overview import MAX_PANELS, draw_overview
 from limpet.report.html import DefinitionList, KeyFigures, Part, Picture, Section, Table, write_report
@@ -47,7 +47,7 @@ LEGEND_ENTRIES = (
 
 @dataclass(frozen=True)
 class StreamReport:
-    """A stream and its alarms in the order of rows; the numbers are for a stream without a summary."""
+    """A stream and its alarms by row; the numbers are for one without a summary."""
 
     name: str
     summary: MinMaxSummary | None
@@ -70,7 +70,7 @@ class StreamReport:
 
 @dataclass(frozen=True)
 class DetectionReport:
-    """The results of a detection run; each alarm has its time, and its key if there are several streams."""
+    """Results of a detection run; alarms have times and, of several streams, keys."""
 
     title: str
     schema: Schema
@@ -219,8 +219,8 @@ def _describe_far(report: DetectionReport) -> str:
 
 
 def _make_alarm_table(report: DetectionReport) -> Table:
-    """Return the most important alarms: the latest changes, the largest anomalies."""
-    chosen = _most_important(report.alarms)
+    """Return the most important alarms."""
+    chosen = [report.alarms[index] for index in most_important(report.alarms, MAX_TABLE_ALARMS)]
     columns: dict[str, list[str]] = {}
     if any(alarm.time is not None for alarm in chosen):
         columns["time"] = [_format_alarm_time(alarm, report) for alarm in chosen]
@@ -295,20 +295,6 @@ def _format_alarm_time(alarm: Alarm, report: DetectionReport) -> str:
     return text.replace("T", " ").removesuffix("Z") if is_iso else text
 
 
-def _most_important(alarms: Sequence[Alarm]) -> list[Alarm]:
-    """Return at most `MAX_TABLE_ALARMS` alarms in their order."""
-    if len(alarms) <= MAX_TABLE_ALARMS:
-        return list(alarms)
-
-    def rank(index: int) -> tuple[Any, ...]:
-        alarm = alarms[index]
-        if alarm.kind == "change":
-            return 0, -index
-        return 1, -np.nan_to_num(alarm.size, posinf=np.finfo(float).max), index
-
-    return [alarms[index] for index in sorted(sorted(range(len(alarms)), key=rank)[:MAX_TABLE_ALARMS])]
-
-
 def _format_period(streams: Sequence[StreamReport]) -> str:
     """Format the first and the last time, if they are known."""
     summaries = [stream.summary for stream in streams if stream.summary]
@@ -345,7 +331,7 @@ def _format_share(part: int, whole: int) -> str:
 
 
 def list_streams(plan: MonitorPlan, alarms: Sequence[Alarm], late: str, source: BaseSource) -> list[StreamReport]:
-    """Return the streams of a fleet, those with most alarms first; the first of them get a summary from the source."""
+    """Return a fleet's streams, most alarms first; the first have a summary."""
     fleet = plan.learner_or_fleet
     assert isinstance(fleet, Fleet)
     alarms_by_stream: dict[Any, list[Alarm]] = defaultdict(list)
@@ -376,7 +362,7 @@ def _make_summaries(plan: MonitorPlan, names: Sequence[str], late: str, source: 
             continue
         for name, rows in _group_rows_by_stream(keys, names):
             points = accepted.values[rows]
-            trace = learners[name].process(LabelledArray(points, accepted.names), record="means")
+            trace = learners[name].process(LabeledArray(points, accepted.names), record="means")
             summary = summaries.setdefault(name, MinMaxSummary(accepted.names))
             summary.add(points, trace, last_estimate(trace), None if accepted.times is None else accepted.times[rows])
     return summaries

@@ -1,4 +1,4 @@
-"""Batches of points with their malformed records, as sources yield them, and checks of positions."""
+"""Batches of points and malformed records of sources, and checks of positions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_ERROR_CHARS = 80
 
 @dataclass(frozen=True)
 class InputError:
-    """A malformed record or an invalid point: the reason, the index of its record, and how it begins."""
+    """A malformed record or invalid point: reason, record index, and its beginning."""
 
     reason: str
     index: int
@@ -37,7 +37,7 @@ class InputError:
 
 @dataclass
 class InputErrorLog:
-    """Counts of malformed records, or of invalid points, by reason, and the first few of them.
+    """Counts of malformed records or invalid points by reason, and the first few.
 
     >>> malformed = InputErrorLog()
     >>> malformed.add("not JSON", 7, b'{"a": ')
@@ -69,7 +69,7 @@ class InputErrorLog:
             self.counts[reason] += n
 
     def keep(self, reason: str, index: int, record: Any) -> None:
-        """Keep a record that has been counted, on one line and shortened, if it is one of the first."""
+        """Keep a counted record, on one line and shortened, if it is one of the first."""
         if self.remaining_capacity:
             if isinstance(record, bytes | bytearray | memoryview):
                 record = bytes(record[: 4 * MAX_ERROR_CHARS]).decode("utf-8", "replace")
@@ -94,7 +94,7 @@ class InputErrorLog:
 
 @dataclass(eq=False)
 class Batch:
-    """Points of a source, in the order in which they arrived, and the position after them.
+    """Points of a source in order of arrival, and the position after them.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ def _normalize_times(times: Any) -> Times:
 
 
 def composite_keys(batch: Batch) -> StrKeys | None:
-    """Return the stream of each point: key, variable, or both; None if all points belong to one stream."""
+    """Return each point's stream: key, variable or both; None for a single stream."""
     keys, channels = batch.keys, batch.variable_names
     if keys is None or channels is None:
         return keys if channels is None else channels
@@ -226,7 +226,7 @@ def composite_keys(batch: Batch) -> StrKeys | None:
 
 
 def position_field(position: Any, name: str, kind: type) -> Any:
-    """Return a field of a position, None without a position; raise if it is the position of another source."""
+    """Return a field of a position, None without one; raise for another source's."""
     if position is None:
         return None
     if not isinstance(position, dict) or not isinstance(position.get(name), kind):
@@ -240,10 +240,8 @@ def check_same_position_field(position: Any, name: str, current: str, label: str
     >>> check_same_position_field({"topic": "a"}, "topic", "b", "kafka topic")
     Traceback (most recent call last):
     ...
-    limpet.exceptions.CheckpointError: kafka topic: the checkpoint has 'a', got 'b'. Use another --checkpoint folder.
+    limpet.exceptions.CheckpointError: kafka topic: the checkpoint has 'a', got 'b'. Use a new checkpoint folder.
     """
     stored = position_field(position, name, str)
     if stored is not None and stored != current:
-        raise CheckpointError(
-            f"{label}: the checkpoint has {stored!r}, got {current!r}. Use another --checkpoint folder."
-        )
+        raise CheckpointError(f"{label}: the checkpoint has {stored!r}, got {current!r}. Use a new checkpoint folder.")

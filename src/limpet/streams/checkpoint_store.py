@@ -1,4 +1,4 @@
-"""The directory of a run: its checkpoints, checks of whether it can resume from one, and its status."""
+"""The folder of a run: checkpoints, checks for resuming from one, and status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from limpet.streams.runner import Runner
 
 log = logging.getLogger("limpet.streams")
-RUN_FORMAT_VERSION = 3
+RUN_FORMAT_VERSION = 4
 MAX_KEPT_CHECKPOINTS = 3
 FILE_NAME_PATTERN = re.compile(r"checkpoint-(\d{9})\.limpet")
 STATUS_FILE_NAME = "status.json"
@@ -34,7 +34,7 @@ LearnerOrFleet = Learner | Fleet
 
 
 class CheckpointStore:
-    """The checkpoints of one run, in a directory that is created if necessary, and locked by the run.
+    """Checkpoints of a run, in a folder that it creates if necessary and locks.
 
     Each is a file with a checksum, written under a temporary name, synchronized to the disk and renamed. A truncated or
     altered one is skipped with a warning.
@@ -49,20 +49,19 @@ class CheckpointStore:
             raise InvalidInputError(f"checkpoint: cannot write to {self.folder}: {error.strerror}.") from None
         if not try_lock(self._lock.fileno()):
             self._lock.close()
-            raise InvalidInputError(f"checkpoint: {self.folder} is in use by another run. Use another directory.")
+            raise InvalidInputError(f"checkpoint: {self.folder} is in use by another run. Use another folder.")
         self._last = max(self._list_numbers(), default=-1)
         others = sorted(path.name for path in self.folder.glob("checkpoint-*"))
         if self._last < 0 and others:
             self._lock.close()
             raise CheckpointError(
-                f"checkpoint: must be a directory of this version of limpet, got {self.folder} with {others[0]}. "
-                "Use another directory."
+                f"checkpoint: must be of this version of limpet, got {self.folder} with {others[0]}. Use a new folder."
             )
         for leftover in self.folder.glob(".checkpoint-*"):  # of a crash while writing
             leftover.unlink(missing_ok=True)
 
     def latest(self) -> tuple[dict[str, Any], memoryview] | None:
-        """Return header and body of the latest valid checkpoint; None if the directory has none."""
+        """Return header and body of the latest valid checkpoint, None if none exists."""
         numbers = sorted(self._list_numbers(), reverse=True)
         for number in numbers:
             try:
@@ -76,7 +75,7 @@ class CheckpointStore:
         if numbers:
             raise CheckpointError(
                 f"checkpoint: all {len(numbers)} files in {self.folder} are damaged. To start from scratch, use "
-                "another directory, and other files for the results."
+                "another folder, and other files for the results."
             )
         return None
 
@@ -94,7 +93,7 @@ class CheckpointStore:
         return self._last
 
     def close(self) -> None:
-        """Unlock the directory."""
+        """Unlock the folder."""
         self._lock.close()
 
     def _list_numbers(self) -> list[int]:
@@ -106,7 +105,7 @@ def _make_file_name(number: int) -> str:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Return whether a run has locked a directory."""
+    """Return whether a run has locked a folder."""
     try:
         with open(folder / "lock", "rb") as file:
             return not try_lock(file.fileno())
@@ -115,9 +114,9 @@ def is_in_use(folder: Path) -> bool:
 
 
 def learner_config(learner: LearnerOrFleet) -> dict[str, Any]:
-    """Return the parameters of a learner or a fleet, defaults included, except `on_invalid`, which may change."""
+    """Return all parameters, with defaults, but `on_invalid`, which may change."""
     single, max_keys = (learner.learner, learner.max_keys) if isinstance(learner, Fleet) else (learner, None)
-    description = single._config(None, None)
+    description = single.config()
     settings = {name: value for name, value in description["settings"].items() if name != "on_invalid"}
     kind = {"fleet": isinstance(learner, Fleet), "learner": description["learner"], "max_keys": max_keys}
     config: dict[str, Any] = kind | json.loads(json.dumps(settings))
@@ -125,11 +124,10 @@ def learner_config(learner: LearnerOrFleet) -> dict[str, Any]:
 
 
 def check_compatible(header: dict[str, Any], learner: LearnerOrFleet, run_fields: Mapping[str, Any]) -> None:
-    """Raise if a checkpoint has other parameters, another source or other columns than this run."""
+    """Raise if a checkpoint has other parameters, source or columns than this run."""
     if header.get("run_format") != RUN_FORMAT_VERSION:
         raise CheckpointError(
-            f"checkpoint: must have run format {RUN_FORMAT_VERSION}, got {header.get('run_format')}. "
-            "Use another directory."
+            f"checkpoint: must have run format {RUN_FORMAT_VERSION}, got {header.get('run_format')}. Use a new folder."
         )
     current = learner_config(learner)
     pairs = [(header["run_fields"], json.loads(json.dumps(dict(run_fields)))), (header["learner"], current)]
@@ -138,7 +136,7 @@ def check_compatible(header: dict[str, Any], learner: LearnerOrFleet, run_fields
             if before.get(name) != after.get(name):
                 raise CheckpointError(
                     f"{name}: the checkpoint has {_format_value(before.get(name))}, got "
-                    f"{_format_value(after.get(name))}. Use the same, or another directory for checkpoints."
+                    f"{_format_value(after.get(name))}. Use the same, or another folder for checkpoints."
                 )
 
 
@@ -154,7 +152,7 @@ def check_position(batch: Batch) -> None:
 
 
 def restore_learner(learner: LearnerOrFleet, state: memoryview) -> LearnerOrFleet:
-    """Restore the learner or fleet of a checkpoint in place of the given one, whose spill file is closed."""
+    """Return the checkpoint's learner or fleet; close the given one's spill file."""
     spill = None
     if isinstance(learner, Fleet) and (spill := learner.config()["spill"]) is not None:
         learner.close()
@@ -213,7 +211,7 @@ class StatusFile:
 
 
 def read_status(folder: Path) -> tuple[dict[str, Any], RunStats]:
-    """Return the last status of the run with this checkpoint folder, its "state" as it is now, and its counts."""
+    """Return the last status of a run, with its current "state", and its counts."""
     path = folder / STATUS_FILE_NAME
     if not folder.is_dir():
         raise InvalidInputError(f"folder: must exist, got {folder}.")
@@ -229,5 +227,5 @@ def read_status(folder: Path) -> tuple[dict[str, Any], RunStats]:
             f"folder: must hold the status of a run of this version of limpet, got another in {path}."
         ) from None
     if payload["state"] != "ended" and not is_in_use(folder):
-        payload["state"] = "died"
+        payload["state"] = "crashed"
     return payload, stats

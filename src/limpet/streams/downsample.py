@@ -245,7 +245,7 @@ class MinMaxSummary:
         self.width *= 2
 
     def _append_times(self, times: Array | None, starts: Array) -> None:
-        """Append the first time of each new bucket; after a batch without times the stream has none."""
+        """Append first times of new buckets; drop times after a batch without times."""
         if times is None or (self.n_rows and self._times is None):
             self._times = self.last_time = None
             return

@@ -39,7 +39,7 @@ EventTime = int | float  # nanoseconds since 1970, or a number of the user
 
 
 class Arrival(IntEnum):
-    """How a point relates to the clock of its stream; `LATE` and `DUPLICATE` are skipped, the others accepted."""
+    """Relation of a point to the clock of its stream: accepted, `LATE`, `DUPLICATE`."""
 
     ON_TIME = 0
     CLOCK_RESET = 1
@@ -72,7 +72,7 @@ class StreamClock:
     def check(
         self, time: EventTime | None, values: Sequence[float], reset_after: int | None = CLOCK_RESET_AFTER
     ) -> Arrival:
-        """Classify a point, and advance the clock if it is accepted; with `reset_after` None, it is never reset."""
+        """Classify a point and advance the clock if accepted; None disables resets."""
         if time is None:
             return ON_TIME
         arrival = ON_TIME
@@ -91,7 +91,7 @@ class StreamClock:
 
 
 class ClockTable:
-    """The clocks of many streams as arrays, one row per stream; grows as rows are used.
+    """Clocks of many streams as arrays, one row per stream; grows as rows are used.
 
     Times are integers (`NO_TIME`: missing) or floats (NaN: missing), values are of shape (n, width). A clock is reset
     after `reset_after` successive late points; None: never.
@@ -120,7 +120,7 @@ class ClockTable:
         return len(self._known)
 
     def classify(self, rows: Integers, times: npt.NDArray[Any], values: Vector) -> npt.NDArray[np.int8]:
-        """Return the `Arrival` of each point, in the order in which they arrived, and advance the clocks."""
+        """Return each point's `Arrival`, in order of arrival, and advance the clocks."""
         arrivals = np.zeros(len(rows), np.int8)
         order = np.flatnonzero(times != NO_TIME if times.dtype.kind == "i" else ~np.isnan(times))
         if len(order):
@@ -132,7 +132,7 @@ class ClockTable:
         return arrivals
 
     def _classify_sorted(self, rows: Integers, times: npt.NDArray[Any], values: Vector) -> npt.NDArray[np.int8]:
-        """Classify points sorted by stream. Streams with a late point are checked point by point."""
+        """Classify points sorted by stream; streams with a late point one by one."""
         starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
         ends, streams = np.append(starts[1:], len(rows)), rows[starts]
         known = self._known[streams]
@@ -163,11 +163,11 @@ class ClockTable:
         return arrivals
 
     def latest(self, rows: Integers) -> npt.NDArray[Any]:
-        """Return the latest accepted time of each row, `NO_TIME` or NaN for unknown and negative rows."""
+        """Return the latest accepted time of each row; `NO_TIME` or NaN if unknown."""
         return self.take(rows)._times
 
     def take(self, rows: Integers) -> ClockTable:
-        """Return the clocks of some rows as a table; negative and unknown rows are streams without a point."""
+        """Return the clocks of rows as a table; negative and unknown rows are empty."""
         present = (rows >= 0) & (rows < len(self))
         table = ClockTable(self.reset_after)
         table._allocate(len(rows), self._values.shape[1], self._times.dtype)
@@ -176,7 +176,7 @@ class ClockTable:
         return table
 
     def put(self, rows: Integers, clocks: ClockTable) -> None:
-        """Replace the clocks of some rows by those of a table; negative rows are left out."""
+        """Replace the clocks of rows by those of a table; negative rows are left out."""
         present = rows >= 0
         if not clocks._known.any():  # its width and type are those of no point
             clocks = self.take(np.full(len(rows), -1))
@@ -219,7 +219,7 @@ class ClockTable:
 
 
 class EventTimeFilter:
-    """Remove late and duplicate points from batches, by the times of each stream; with `late` "learn", none.
+    """Remove late and duplicate points by stream; `late` = "learn" removes none.
 
     Batches without times, and those whose times have no order (strings), are returned as they are. When an eighth more
     streams than `max_streams` have arrived, those silent for longest are forgotten.
@@ -244,7 +244,7 @@ class EventTimeFilter:
         self._last_arrival: Integers = np.zeros(0, np.int64)  # index of the last point of each stream
 
     def filter(self, batch: Batch) -> tuple[Batch, int, int]:
-        """Return the batch without late and duplicate points, and how many of each there were."""
+        """Return the batch without late and duplicate points, and the counts of both."""
         times = None if batch.times is None or self.late == LEARN_LATE else to_comparable(batch.times)
         if times is None or not len(batch):
             return batch, 0, 0

@@ -98,7 +98,7 @@ class MetricsServer(NamedTuple):
 
 
 def serve_metrics(address: str, collect: Callable[[], Iterable[Metric]]) -> MetricsServer:
-    """Serve metrics at http://host:port/metrics in a background thread; `collect` is called for each request.
+    """Serve metrics at /metrics from a thread; each request calls `collect`.
 
     0.0.0.0:9464 is reachable from everywhere, a port alone from this machine; port 0 is any free port.
     """

@@ -1,4 +1,4 @@
-"""Choose the streams and the learners by the columns of the records: jointly or split, one learner or a fleet."""
+"""Choose streams and learners by the columns: joint or split, single or fleet."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_JOINT_COLUMNS = 8  # more columns are split, unless the user chooses
 
 
 def should_split(n_columns: int, joint: bool | None = None) -> bool:
-    """Return whether each column is a separate stream: if there are more than 8, or as given by `joint`."""
+    """Return whether columns are separate streams: if more than 8, or by `joint`."""
     return n_columns > 1 and (n_columns > MAX_JOINT_COLUMNS if joint is None else not joint)
 
 
 def warmup_points(learner: Detector | SRA) -> int:
-    """Return the number of first points that cannot raise every kind of alarm; of SRA, that cannot be rejected."""
+    """Return how many first points cannot raise all alarms or, of SRA, be rejected."""
     if isinstance(learner, Detector):
         return max(learner.n_init, MEMORY_PROFILES[learner.memory].warmup_points)
     return learner.n_init + learner.warmup
@@ -46,7 +46,7 @@ class MonitorPlan:
         if is_split or schema.key is not None:
             return cls(schema, is_split, learner, Fleet(learner, max_keys=max_keys))
         if max_keys is not None:
-            raise InvalidInputError("--max-keys: needs more than one stream, got one. Name the column with --key.")
+            raise InvalidInputError("max_keys: requires more than one stream, got one. Name a key column.")
         return cls(schema, is_split, learner, learner.clone())
 
     @property
@@ -56,7 +56,7 @@ class MonitorPlan:
 
     @property
     def raises_alarms(self) -> bool:
-        """Whether the learner raises alarms; the paper's algorithm only learns and rejects."""
+        """Whether the learner raises alarms; SRA only learns and rejects."""
         return self.learner.is_auto
 
     @property

@@ -1,4 +1,4 @@
-"""Results of a batch as two tables, one row per point and one per alarm, and the counts of a run."""
+"""Results of a batch as tables of points and of alarms, and counts of a run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.detection.alarm import ALARM_FIELDS, Alarm
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
@@ -20,7 +21,8 @@ from limpet.streams.timestamps import format_times
 
 POINTS_TABLE, ALARMS_TABLE = "points", "alarms"
 ALARM_COLUMNS = ("record", *ALARM_FIELDS)
-NO_VALUE, OUT_OF_RANGE = "no value", "infinite, or beyond 1e150"
+INVALID_REASONS = ("no value", "infinite, or beyond 1e150", "outside the support of the model")
+NO_VALUE, OUT_OF_RANGE, OUT_OF_SUPPORT = INVALID_REASONS
 MAX_LATEST_ALARMS = 5
 
 
@@ -57,7 +59,7 @@ class BatchResult:
         return self.first_record + self.batch.record_index
 
     def point_columns(self, times_as_strings: bool = True) -> dict[str, Any]:
-        """Return the columns of the table of points, as lists and arrays. Formatting times takes most of the time."""
+        """Return the columns of points as lists and arrays; formatting times is slow."""
         batch, names = self.batch, self.batch.variables
         columns: dict[str, Any] = {"record": self.record_indexes}
         if batch.times is not None:
@@ -149,7 +151,7 @@ def to_records(results: BatchResult, table: str) -> list[dict[str, Any]]:
 
 
 def to_plain_list(column: Any) -> list[Any]:
-    """Convert a column to Python values, with None for numbers that JSON cannot represent.
+    """Convert a column to Python values, None for numbers that JSON cannot hold.
 
     >>> to_plain_list(np.array([1.5, np.nan]))
     [1.5, None]
@@ -208,16 +210,17 @@ class RunStats:
         invalid = np.flatnonzero(trace.invalid)
         if not len(invalid):
             return
-        missing = np.asarray(np.isnan(results.batch.values[invalid]).all(axis=1))
+        values = results.batch.values[invalid]
+        present_reason = np.where((np.abs(values) > MAX_ABS_VALUE).any(axis=1), 1, 2)
+        reasons = np.where(np.isnan(values).all(axis=1), 0, present_reason)  # indices of INVALID_REASONS
         if results.batch.variable_names is not None:  # a gap in one of several separate variables is no error
-            invalid, missing = invalid[~missing], missing[~missing]
+            invalid, values, reasons = invalid[reasons > 0], values[reasons > 0], reasons[reasons > 0]
         n_shown = self.invalid.remaining_capacity
-        for index, is_missing in zip(invalid[:n_shown].tolist(), missing[:n_shown].tolist(), strict=True):
-            point = str(results.batch.values[index].tolist())
-            self.invalid.add(NO_VALUE if is_missing else OUT_OF_RANGE, int(results.record_indexes[index]), point)
-        n_missing = int(np.count_nonzero(missing[n_shown:]))
-        self.invalid.count(NO_VALUE, n_missing)
-        self.invalid.count(OUT_OF_RANGE, len(missing[n_shown:]) - n_missing)
+        shown = zip(reasons[:n_shown], results.record_indexes[invalid[:n_shown]], values[:n_shown], strict=True)
+        for reason, record, point in shown:
+            self.invalid.add(INVALID_REASONS[reason], int(record), str(point.tolist()))
+        for reason, count in zip(INVALID_REASONS, np.bincount(reasons[n_shown:], minlength=3), strict=True):
+            self.invalid.count(reason, int(count))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as JSON can hold them."""

@@ -1,4 +1,4 @@
-"""`limpet.run`: run a source through a learner into sinks, with atomic checkpoints of state, position and offset."""
+"""`limpet.run`: a source through a learner into sinks, with atomic checkpoints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.fleet import Fleet
 from limpet.learners.base import Learner
-from limpet.learners.input import LabelledArray
+from limpet.learners.input import LabeledArray
 from limpet.learners.results import Trace
 from limpet.streams import checkpoint_store
 from limpet.streams.batch import Batch, composite_keys
@@ -65,15 +65,15 @@ def run(
     late: str = "skip",
     stop: threading.Event | None = None,
 ) -> RunResult:
-    """Run a source through a learner into sinks; with checkpoints, a run resumes after a crash.
+    """Run a source through a learner into sinks; checkpoints resume it after a crash.
 
-    State, source position and sink offset are checkpointed atomically. CSV and JSON-lines files, Parquet directories,
+    State, source position and sink offset are checkpointed atomically. CSV and JSON-lines files, Parquet folders,
     SQLite and JetStream are exactly-once; other sinks are at-least-once.
 
     Parameters
     ----------
     source : str, path or BaseSource
-        A file, a directory, a URL of a broker (see `limpet.streams.open_source`), or a source.
+        A file, a folder, a URL of a broker (see `limpet.streams.open_source`), or a source.
     learner : learner or Fleet
         A fleet where points have keys. It is updated, unless the run resumes: then the learner of the checkpoint takes
         its place, and is in the result.
@@ -81,7 +81,7 @@ def run(
         A path or URL (see `limpet.streams.open_sink`), a sink, or a function called with the `BatchResult` of each
         batch.
     checkpoint : str or path, optional
-        A directory for checkpoints. Calling `run` again with the same arguments resumes at the last one.
+        A folder for checkpoints. Calling `run` again with the same arguments resumes at the last one.
     checkpoint_interval : float
         Seconds between checkpoints; 0: one after each batch. With a positive interval, checkpoints take at most a tenth
         of the time.
@@ -153,7 +153,7 @@ def _to_sink(sink: Any) -> BaseSink:
 
 
 class Runner:
-    """A run, which can be interrupted at any time and resumed, with the parameters of `run`.
+    """A run with the parameters of `run`, which can be interrupted and resumed.
 
     A checkpoint holds the state of the learner, the position of the source and the offset of the sink. It is written
     after the sink has made its results durable, so that after a crash the sink is never behind the checkpoint: results
@@ -224,7 +224,7 @@ class Runner:
         return self.stats
 
     def raise_if_undelivered(self) -> None:
-        """Raise if results could not be delivered and are not in a checkpoint. Call it after the run."""
+        """Raise if undelivered results are not in a checkpoint; call it after the run."""
         if self.checkpoints is None and self.sink.undelivered:
             raise LimpetError(f"{self.sink.undelivered} alarms were not delivered. With a checkpoint they are kept.")
 
@@ -246,7 +246,7 @@ class Runner:
 
     def _resume(self, header: dict[str, Any], body: memoryview) -> Any:
         checkpoint_store.check_compatible(header, self.learner, self.run_id_fields)
-        size = header["model_size"]
+        size = header["learner_size"]
         self.learner = checkpoint_store.restore_learner(self.learner, body[:size])
         self.event_time_filter.restore(bytes(body[size:]))
         self.stats = RunStats.from_dict(header["stats"])
@@ -261,7 +261,7 @@ class Runner:
         accepted, n_late, n_duplicates = self.event_time_filter.filter(batch)
         self.stats.record_read(batch, n_late, n_duplicates)
         if len(accepted):
-            trace = self._update_model(accepted)
+            trace = self._update_learner(accepted)
             results = BatchResult(accepted, trace, first_record, self.stats.points, self.stats.n_alarms, self.run_id)
             self.sink.write(results)
             self.stats.record_processed(results)
@@ -273,8 +273,8 @@ class Runner:
         self.lag = None if batch.lag is None else (batch.lag, batch.lag_unit)
         self._uncommitted += batch.n_records
 
-    def _update_model(self, batch: Batch) -> Trace:
-        points: Any = batch.values if batch.names is None else LabelledArray(batch.values, batch.names)
+    def _update_learner(self, batch: Batch) -> Trace:
+        points: Any = batch.values if batch.names is None else LabeledArray(batch.values, batch.names)
         keys = composite_keys(batch)
         if isinstance(self.learner, Fleet):
             if keys is None:
@@ -296,7 +296,7 @@ class Runner:
                 "run_id": self.run_id,
                 "run_fields": self.run_id_fields,
                 "learner": checkpoint_store.learner_config(self.learner),
-                "model_size": len(state),
+                "learner_size": len(state),
                 "position": self.position,
                 "schema": None if self.schema is None else self.schema.to_dict(),
                 "sink_offset": offset,
@@ -312,7 +312,7 @@ class Runner:
 
 
 class PrefetchingReader:
-    """A thread that reads batches ahead, up to a bounded number, while one is processed."""
+    """Thread that reads ahead a bounded number of batches while one is processed."""
 
     def __init__(self, batches: Iterator[Batch]) -> None:
         self._queue: queue.Queue[Batch | BaseException | None] = queue.Queue(MAX_QUEUED_BATCHES)
@@ -322,7 +322,7 @@ class PrefetchingReader:
         self._thread.start()
 
     def take(self, timeout_s: float) -> Batch | None:
-        """Return the next batch; None if none arrives in time, or after the end (`ended`)."""
+        """Return the next batch; None after the timeout or the end (`ended`)."""
         try:
             item = self._queue.get(timeout=timeout_s)
         except queue.Empty:

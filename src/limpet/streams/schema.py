@@ -28,7 +28,7 @@ COUNTER_NAMES = {"", "index", "row", "id", "n", "no", "nr", "#", "unnamed: 0", "
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """Columns requested by the user; None is inferred, "none" means that the records have no such column."""
+    """Columns requested by the user; None: inferred, "none": no such column."""
 
     columns: tuple[str, ...] | None = None
     key: str | None = None
@@ -81,7 +81,7 @@ class Schema:
 
 
 def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
-    """Infer the columns from a sample of records: numbers, strings, None for missing values.
+    """Infer columns from a sample of records: numbers, strings, None if missing.
 
     Columns that occur in more than half of the records count, and each has the type of most of its values.
 
@@ -162,7 +162,7 @@ NOT_A_TIME_RANK = 9
 
 
 def _rank_as_time(name: str, values: Sequence[Any]) -> int:
-    """Rank a column as the time, lowest first: dates with times, numbers, dates, other strings."""
+    """Rank a column as time, lowest first: date-times, numbers, dates, strings."""
     kind, named = infer_time_format(values), is_time_name(name)
     if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
         days = all(len(value) == len("2024-05-01") for value in values)
@@ -203,7 +203,7 @@ def _get_ignore_reason(name: str, values: Sequence[Any]) -> str | None:
 def _suggest_keys(
     values_by_name: dict[str, list[Any]], ignored: dict[str, str], time: str | None, spec: ColumnSpec
 ) -> list[str]:
-    """Return columns that may be keys: strings that repeat, and where times repeat, integers that repeat."""
+    """Return possible keys: repeated strings and, where times repeat, integers."""
     repeated = time is not None and len(set(map(str, values_by_name[time]))) <= len(values_by_name[time]) / 2
     suggested = []
     for name, values in values_by_name.items():
@@ -227,7 +227,7 @@ def _is_evenly_spaced(values: Sequence[float]) -> bool:
 
 
 def _is_increasing(values: Sequence[float]) -> bool:
-    """Whether values increase; of many, some may be late, or restart with another stream."""
+    """Whether values increase; of many, some may be late, or restart."""
     finite = [value for value in values if abs(value) < 1e300]
     falls = sum(after < before for before, after in pairwise(finite))
     return falls <= (len(finite) // 5 if len(finite) > 10 else 0)

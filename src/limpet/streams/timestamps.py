@@ -1,4 +1,4 @@
-"""Times of points: numbers, ISO 8601, or other strings, which are shown but not interpreted."""
+"""Times: numbers, ISO 8601, or other strings, shown but not interpreted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def is_number(value: Any) -> bool:
 
 
 def parse_iso_ns(text: Any) -> int | None:
-    """Return the nanoseconds since 1970 of a time in ISO 8601, in UTC without a zone; None if it is not one.
+    """Return an ISO 8601 time in ns since 1970 (UTC without a zone), None if invalid.
 
     >>> parse_iso_ns("1970-01-01T00:00:01.5Z"), parse_iso_ns("1970-01-01 01:00:00+01:00"), parse_iso_ns("soon")
     (1500000000, 0, None)
@@ -77,7 +77,7 @@ def parse_iso_ns(text: Any) -> int | None:
 
 
 def parse_time(value: Any, kind: str) -> Any:
-    """Parse a time of a kind: nanoseconds, a float or a string; None if it is not one."""
+    """Parse a time by kind as nanoseconds, float or string; None if it is not one."""
     if kind in ISO_FORMATS:
         return parse_iso_ns(value)
     if kind == NUMBER_FORMAT:
@@ -97,7 +97,7 @@ def to_time_array(values: Sequence[Any], kind: str) -> Times:
 
 
 def format_times(times: Times, zoned: bool = False) -> list[Any]:
-    """Return times as JSON values: ISO 8601, with Z if they had a zone, integers and floats, or strings.
+    """Return times as JSON values: ISO 8601 (Z if zoned), numbers, or strings.
 
     >>> format_times(np.array([1500000000], "datetime64[ns]"), True), format_times(np.array([3.0, 3.5]))
     (['1970-01-01T00:00:01.500Z'], [3, 3.5])

@@ -1,4 +1,4 @@
-"""Open sources and sinks by paths and URLs; schemes of other packages are entry points."""
+"""Open sources and sinks by path or URL; entry points define other schemes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def open_source(
     ----------
     uri : str or path
         A file of CSV (.csv, .tsv, .txt), of JSON lines (.jsonl, .ndjson), either of them compressed (.gz), or of
-        Parquet; "-" for standard input; a directory into which files are moved; nats://host:4222/subject,
+        Parquet; "-" for standard input; a folder into which files are moved; nats://host:4222/subject,
         mqtt://host/topic, kafka://host:9092/topic; a URL whose scheme is an entry point of the group `limpet.sources`.
     columns : str or sequence of str, optional
         Columns of the values; by default inferred, as key and time are.
@@ -68,7 +68,7 @@ def open_source(
     time : str, optional
         Column of the time; "none": the records have none.
     follow : bool, optional
-        Whether to wait for more data at the end; by default for brokers, directories and standard input.
+        Whether to wait for more data at the end; by default for brokers, folders and standard input.
     input_format : {"csv", "json"}, optional
         Format of a file or of standard input; by default inferred.
 
@@ -120,8 +120,8 @@ def open_sink(uri: str, table: str = ALARMS_TABLE, *, overwrite: bool = False) -
     Parameters
     ----------
     uri : str
-        A file .jsonl, .csv or .parquet (a directory of parts, if the name ends in /), a database .db or .sqlite; "-"
-        for standard output; nats://…, mqtt://…, kafka://…; http(s)://… for a web hook; a URL whose scheme is an entry
+        A file .jsonl, .csv or .parquet (a folder of parts, if the name ends in /), a database .db or .sqlite; "-"
+        for standard output; nats://…, mqtt://…, kafka://…; http(s)://… for a webhook; a URL whose scheme is an entry
         point of the group `limpet.sinks`.
     table : {"alarms", "points"}
         What is written.
@@ -153,7 +153,7 @@ def open_sink(uri: str, table: str = ALARMS_TABLE, *, overwrite: bool = False) -
 
 
 def local_path(uri: str) -> Path | None:
-    """Return the path of a file or directory, None for any other URI.
+    """Return the path of a file or folder, None for any other URI.
 
     >>> local_path("sqlite:a/b"), local_path("file:///a/b"), local_path("nats://host/a"), local_path("-")
     (PosixPath('a/b'), PosixPath('/a/b'), None, None)
@@ -165,7 +165,7 @@ def local_path(uri: str) -> Path | None:
 
 
 def identify_source(uri: str) -> str:
-    """Return the name by which a run that resumes recognizes its source, without login.
+    """Return the name by which a resumed run recognizes its source, without login.
 
     Options of a URL may select the data, and may be secret: their digest is part of the name. The brokers of this
     package have what selects the data in their positions.

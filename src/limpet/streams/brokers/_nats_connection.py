@@ -40,7 +40,7 @@ async def _cancel_all() -> None:
 
 
 class NatsConnection:
-    """A connection that runs `session` of a subclass in an event loop of its thread, again after each reconnect.
+    """Connection that runs `session` in an event-loop thread, again after reconnects.
 
     The reconnect of the client library is not used: requests are lost with the connection, so that a consumer has to be
     created again in any case, and one code path is easier to get right than two.

@@ -1,4 +1,4 @@
-"""Read a JetStream stream after a sequence number, and publish to one, each message once."""
+"""Read JetStream after a sequence number, and publish to it, each message once."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MESSAGE_ID_HEADER = "Nats-Msg-Id"
 
 
 class Consumer(NatsConnection):
-    """An ephemeral consumer without acknowledgements, created again after the last message whenever it is lost.
+    """An ephemeral consumer without acknowledgements, recreated whenever it is lost.
 
     Messages are queued, and requested only as the queue has capacity. `sequence` is that of the last message read,
-    None before the first one.
+    None before the first one; a recreated consumer starts after it.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Consumer(NatsConnection):
             self._client = None
 
     def _find_start_sequence(self, info: StreamInfo) -> int:
-        """Return the last sequence number read, or that to resume after if the stream was replaced or truncated."""
+        """Return the sequence to resume after, also in a replaced or truncated stream."""
         first, last = max(info.state.first_seq, 1), info.state.last_seq
         created = info.created.isoformat() if info.created else ""
         known = self.sequence
@@ -193,7 +193,7 @@ class Consumer(NatsConnection):
 
 
 class Publisher(NatsConnection):
-    """Publish messages in order, each with an id, to a subject to which other clients may publish.
+    """Publish messages with ids, in order, to a subject open to other clients.
 
     Before the first message of a run, and after each lost connection, it reads which messages the stream has already,
     after `sequence` (None: this run has not published yet): the server detects duplicates within two minutes only, and
@@ -277,7 +277,7 @@ class Publisher(NatsConnection):
         if "error" in reply:
             is_transient = reply["error"].get("code", 500) >= 500
             mark = self.mark_lost if is_transient else self.mark_failed
-            mark(f"a message was rejected: {reply['error'].get('description')}")
+            mark(f"a message was refused: {reply['error'].get('description')}")
             return
         self._last_confirmation = time.monotonic()
         if self._sent.pop(int(message.subject.rpartition(".")[2]), None) is not None:
@@ -292,7 +292,7 @@ class Publisher(NatsConnection):
         self.unconfirmed.add(-1)
 
     async def _find_stored_numbers(self, client: Client, jetstream: JetStreamContext, stream: str) -> dict[int, int]:
-        """Return the sequence numbers of the messages of this run in the stream after `sequence`, by number."""
+        """Return sequence numbers of this run's messages after `sequence`, by number."""
         assert self.sequence is not None
         consumer = await self.add_consumer(jetstream, stream, self.sequence, headers_only=True, inactive_threshold=30.0)
         inbox, stored = client.new_inbox(), {}
@@ -301,7 +301,7 @@ class Publisher(NatsConnection):
         n_remaining = consumer.num_pending or 0
         while n_remaining > 0:
             batch = min(n_remaining, 1000)
-            request = {"batch": batch, "expires": int(REPLY_TIMEOUT_S * 1e9)}
+            request = {"batch": batch, "expires": int(REPLY_TIMEOUT_S * NS_PER_SECOND)}
             await client.publish(request_subject, json.dumps(request).encode(), reply=inbox)
             for _ in range(batch):
                 message = await messages.next_msg(REPLY_TIMEOUT_S)

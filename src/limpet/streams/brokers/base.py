@@ -28,7 +28,7 @@ STOP_TIMEOUT_S = 5.0  # waiting for a lost broker after `stop`
 
 
 class BrokerSource(BaseSource):
-    """A source of messages; the first are buffered for a second, or until they suffice to infer the columns."""
+    """Source of messages; buffers up to a second of them to infer the columns."""
 
     def __init__(self, spec: ColumnSpec, follow: bool, batch_size: int = MAX_BATCH_MESSAGES) -> None:
         self._spec, self._follow, self._batch_size = spec, follow, batch_size
@@ -40,14 +40,14 @@ class BrokerSource(BaseSource):
             self._connection.close()
 
     def _start_decoding(self, resumed: bool, position: dict[str, Any]) -> None:
-        """Expect messages after a position, with the known columns if the run was resumed."""
+        """Expect messages after a position; if resumed, with the known columns."""
         schema = self.schema if resumed else None
         self._reader, self._decoded_position = JsonReader(self._spec, schema), position
         self._by_subject = (self._spec.key if schema is None else schema.key) in SUBJECT_COLUMNS
         self._buffered: list[Message] = []
 
     def _make_batch(self, messages: list[Message], position: dict[str, Any], lag: int | None, *, last: bool) -> Batch:
-        """Decode messages, after which the source is at `position`; `last` means that no message follows."""
+        """Decode messages up to `position`; `last` means that no message follows."""
         if self._reader.schema is None:
             if not self._buffered:
                 self._first_arrival = time.monotonic()
@@ -65,7 +65,7 @@ class BrokerSource(BaseSource):
 
 
 class BrokerSink(BaseSink):
-    """A sink of messages, which are numbered in the run; the offset has the number of messages sent."""
+    """Sink of messages numbered in the run; the offset has the number sent."""
 
     def __init__(self, name: str, table: str, timeout: float = float("inf")) -> None:
         self.name, self._table = name, check_table(table)
@@ -118,7 +118,7 @@ class BrokerSink(BaseSink):
 
 
 class PendingPublishes:
-    """Count of unconfirmed messages, shared by the sender and the receiver of confirmations."""
+    """Count of unconfirmed messages, shared by sender and confirmation receiver."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -140,7 +140,7 @@ class PendingPublishes:
             self._changed.notify_all()
 
     def wait(self, max_pending: int, timeout_s: float) -> None:
-        """Wait until at most `max_pending` messages are unconfirmed, or raise after `timeout_s`."""
+        """Wait until at most `max_pending` are unconfirmed; raise after `timeout_s`."""
         started = time.monotonic()
         with self._changed:
             while self._count > max_pending and self.failure is None:
@@ -152,7 +152,7 @@ class PendingPublishes:
 
 
 class Message(NamedTuple):
-    """A message; of NATS, numbered in the stream created at `created`, with `pending` messages after it."""
+    """Message; of NATS, numbered in the stream of `created`, `pending` follow it."""
 
     number: int
     subject: str

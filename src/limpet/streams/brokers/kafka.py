@@ -1,6 +1,6 @@
-"""Kafka: kafka://[user:password@]host[:9092][,host…]/topic[?group=NAME&security.protocol=…].
+"""Kafka: kafka://[user:password@]host[:9092][,host…]/topic[?group=NAME&…].
 
-All other options are those of librdkafka. A user and a password mean SASL over TLS.
+All other options, such as security.protocol, are those of librdkafka. A user and a password mean SASL over TLS.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESERVED_OPTIONS = ("bootstrap.servers", "enable.auto.commit", "enable.partition
 
 
 class KafkaSource(BrokerSource):
-    """All partitions of a topic, each message once: the position has the offset of each partition.
+    """Partitions of a topic, each message once; the position has their offsets.
 
     Messages of a partition are read in order; the order between partitions differs between runs. `options` are those of
     librdkafka. Offsets are committed to `group` to monitor the lag only. A source that does not follow ends where the
@@ -47,7 +47,7 @@ class KafkaSource(BrokerSource):
         self._servers, self._topic, self._group = servers, topic, group
         self._options = check_options(options)
 
-    def read(self, position: Any) -> Iterator[Batch]:
+    def read(self, position: Any = None) -> Iterator[Batch]:
         """Yield the batches after a position {"topic": …, "offsets": {"0": …}}."""
         kafka = import_confluent_kafka()
         offsets = position_field(position, "offsets", dict)
@@ -104,7 +104,7 @@ class KafkaSource(BrokerSource):
 
 
 class KafkaSink(BrokerSink):
-    """Alarms or points as messages of a topic, at least once: after a crash some are sent again.
+    """Alarms or points as messages of a topic, at least once: a crash repeats some.
 
     Within a run the producer is idempotent. Exactly-once across a crash would need a transaction over messages and
     checkpoint, and the checkpoint is not in Kafka. Readers can drop duplicates by "id". The key of a message is the key
@@ -293,7 +293,7 @@ def check_options(options: dict[str, str] | None) -> dict[str, str]:
 
 
 def make_client(kind: Any, servers: str, settings: dict[str, Any], monitor: _ErrorMonitor) -> Any:
-    """Create a consumer or a producer; errors are logged by limpet, not by the client."""
+    """Create a consumer or producer; limpet, not the client, logs its errors."""
     try:
         return kind({"log_level": 0, **settings, "bootstrap.servers": servers, "error_cb": monitor})
     except import_confluent_kafka().KafkaException as error:

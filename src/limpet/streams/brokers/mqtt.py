@@ -1,6 +1,6 @@
-"""MQTT: mqtt://[user:password@]host[:1883]/topic/filter[?client_id=NAME], or mqtts:// with &ca=FILE.
+"""MQTT: mqtt://[user:password@]host[:1883]/topic/filter[?client_id=NAME].
 
-In the URL, a ? in a topic is written as %3F; # and + are written as they are.
+mqtts:// is TLS, with &ca=FILE. In the URL, a ? in a topic is written as %3F; # and + are written as they are.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STALL_THRESHOLD_MESSAGES = 8  # unacknowledged messages after which some brokers
 
 
 class MqttSource(BrokerSource):
-    """The messages of a topic filter, which can have wildcards, each at least once: a commit acknowledges them.
+    """Messages of a topic filter (wildcards), at least once; a commit acknowledges.
 
     The broker does not store messages of QoS 0: they are lost while the source is not connected. `address` is a URL
     without a topic. `client_id` identifies the session, and must be unique; by default it is derived from the name of
@@ -62,7 +62,7 @@ class MqttSource(BrokerSource):
         name = f"{socket.gethostname()} {self._address} {topic}"  # all brokers accept ids of 23 characters
         self._client_id = client_id or f"limpet-{hashlib.sha256(name.encode()).hexdigest()[:14]}"
 
-    def read(self, position: Any) -> Iterator[Batch]:
+    def read(self, position: Any = None) -> Iterator[Batch]:
         """Yield batches of the unacknowledged messages; a position is {"messages": …}."""
         self.close()
         last_number = position_field(position, "messages", int) or 0
@@ -84,13 +84,13 @@ class MqttSource(BrokerSource):
             yield batch
 
     def commit(self, position: Any) -> None:
-        """Acknowledge the messages up to a position; the broker stores the others, and new ones, for a week."""
+        """Acknowledge messages up to a position; the broker stores later ones for a week."""
         if self._connection is not None and isinstance(position, dict):
             self._connection.acknowledge(position.get("messages", 0))
 
 
 class MqttSink(BrokerSink):
-    """Alarms or points as messages of a topic, at least once: after a crash some are sent again.
+    """Alarms or points as messages of a topic, at least once: a crash repeats some.
 
     MQTT has no way to read what was sent before a crash. Subscribers can drop duplicates by "id".
     """
@@ -114,7 +114,7 @@ class MqttSink(BrokerSink):
 
 
 class _MqttConnection:
-    """A connection that paho keeps up in a thread; the broker stores its session for `expiry_s` after a disconnect."""
+    """Connection by paho's thread; the session outlasts a disconnect by `expiry_s`."""
 
     def __init__(self, address: BrokerURL, client_id: str, expiry_s: int):
         with optional_import("MQTT", "mqtt"):
@@ -212,7 +212,7 @@ class _MqttPublisher(_MqttConnection):
 
     def _on_publish(self, client: Any, userdata: Any, mid: int, reason: Any, properties: Any) -> None:
         if reason.is_failure:
-            self.fail(f"a message was rejected: {str(reason).lower()}")
+            self.fail(f"a message was refused: {str(reason).lower()}")
         self.unconfirmed.add(-1)
 
     def on_failure(self) -> None:
@@ -221,7 +221,7 @@ class _MqttPublisher(_MqttConnection):
 
 @dataclass
 class _PendingAck:
-    """An unacknowledged message: its id at the broker, the number of the connection, and whether it was committed."""
+    """Unacknowledged message: broker id, connection number, whether committed."""
 
     mid: int
     connection: int
@@ -320,7 +320,7 @@ class _MqttSession(_MqttConnection):
         self.queue.put(Message(self._number, message.topic, payload))
 
     def _is_redelivery(self, mid: int, content_hash: int) -> bool:
-        """Return whether a message was received on an earlier connection; acknowledge it if it was committed."""
+        """Return whether an earlier connection received it; acknowledge it if committed."""
         number = self._number_by_mid.get(mid, 0)  # numbers start at 1
         pending = self._pending.get(number)
         if pending is None or pending.connection == self._connection or pending.content_hash != content_hash:

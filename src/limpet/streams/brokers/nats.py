@@ -1,4 +1,4 @@
-"""NATS JetStream: nats://[user:password@]host[:4222][,host…]/subject[?stream=NAME&creds=FILE]."""
+"""NATS: nats://[user:password@]host[:4222][,…]/subject[?stream=NAME&creds=FILE]."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_PORTS = {"nats": 4222}
 
 
 class NatsSource(BrokerSource):
-    """The messages of a JetStream stream, each once: the position is a sequence number of the stream.
+    """Messages of a JetStream stream, each once; the position has a sequence number.
 
     A lost connection is retried and resumed: no message is lost or repeated, as long as the stream stores it. The
     subject can have wildcards; `stream` is by default the one that has the subject. A source that does not follow ends
@@ -40,8 +40,8 @@ class NatsSource(BrokerSource):
         self._servers, self._login = servers, login or {}
         self._subject, self._stream = _check_subject(subject, wildcards=True), stream
 
-    def read(self, position: Any) -> Iterator[Batch]:
-        """Yield the batches after a position {"stream": …, "subject": …, "sequence": …, "created": …}."""
+    def read(self, position: Any = None) -> Iterator[Batch]:
+        """Yield batches after a position (fields stream, subject, sequence, created)."""
         sequence = position_field(position, "sequence", int)
         check_same_position_field(position, "subject", self._subject, "nats subject")
         if self._stream is not None:

@@ -1,4 +1,4 @@
-"""URLs of brokers: scheme://[user:password@]host[:port][,host…]/subject[?option=value&…]."""
+"""Broker URLs: scheme://[user:password@]host[:port][,…]/subject[?option=value&…]."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BrokerURL:
 def parse_broker_url(
     url: str, ports: Mapping[str, int], subject_label: str, options: Collection[str] | None
 ) -> BrokerURL:
-    """Parse a URL, given the default ports of its schemes, the name of its last part, and its options (None: any).
+    """Parse a URL, with default ports, a label for its subject, options (None: any).
 
     `urlsplit` would take the # of MQTT as a fragment.
 

@@ -1,4 +1,4 @@
-"""Readers of lines: CSV or JSON, inferred from the beginning of the data, in blocks of bounded size."""
+"""Readers of lines of inferred format, CSV or JSON, in blocks of bounded size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reader_from_schema(schema: Schema, spec: ColumnSpec) -> LinesReader:
 
 
 def has_full_line(head: bytes, input_format: str | None) -> bool:
-    """Return whether data that is still arriving has a whole record, after the header."""
+    """Return whether data still arriving has a whole record after the header."""
     lines = [line for line in head.split(b"\n")[:-1] if line.strip() and not line.startswith(b"#")]
     if len(lines) > 1 or len(head) >= HEAD_BYTES:
         return True
@@ -42,7 +42,7 @@ def has_full_line(head: bytes, input_format: str | None) -> bool:
 def sniff_reader(
     head: bytes, spec: ColumnSpec, input_format: str | None, previous: LinesReader | None = None
 ) -> tuple[LinesReader, int]:
-    """Infer format and columns from the first bytes; return the reader, and the offset of the first record.
+    """Infer format and columns; return the reader and the first record's offset.
 
     Names and columns stay those of `previous`, the reader of the data that these replace.
     """
@@ -81,7 +81,7 @@ def _parse_lines(reader: LinesReader, data: bytes) -> Batch:
 
 
 def is_text(head: bytes) -> bool:
-    """Return whether a file that begins like this is a text file, a few malformed records aside."""
+    """Return whether a file with this head is text, a few malformed records aside."""
     text = head.decode("utf-8", "replace")
     n_non_text = sum(char == "\ufffd" or (char < " " and char not in "\t\r\n\f") for char in text)
     return n_non_text <= MAX_NON_TEXT_SHARE * len(text)
@@ -89,7 +89,7 @@ def is_text(head: bytes) -> bool:
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines, the offset after them, and the beginning of an oversized line that was left out after them."""
+    """Whole lines, the offset after them, and the start of an omitted oversized line."""
 
     data: bytes
     end: int
@@ -111,7 +111,7 @@ def iter_line_blocks(
     is_last_line_complete: Callable[[], bool] = lambda: True,
     block_bytes: int = READ_BLOCK_BYTES,
 ) -> Iterator[Block]:
-    """Yield blocks of lines from an offset on; an empty one whenever no whole line has arrived.
+    """Yield blocks of lines after an offset; an empty one if no whole line arrived.
 
     `read` returns b"" at the end, None if no data has arrived yet. `is_last_line_complete` is called at the end, if the
     last line has no line end.

@@ -46,7 +46,7 @@ def to_float64(column: Any) -> Vector:
 
 
 def to_keys(column: Any) -> StrKeys:
-    """Return a column as dictionary-encoded keys, −1 for null, empty and invalid strings."""
+    """Return dictionary-encoded keys, −1 for null, empty and invalid strings."""
     pa = import_pyarrow()
     types, kind = pa.types, column.type
     if types.is_dictionary(kind) and (not is_string_type(kind.value_type) or len(column.dictionary) > len(column)):
@@ -86,7 +86,7 @@ def to_times(column: Any, kind: str) -> tuple[timestamps.Times, Flags]:
 
 
 def convert_column(column: Any, as_numbers: bool = False) -> tuple[list[Any], Any]:
-    """Return plain values, None for null, and a placeholder, a value of the same type for the inference of columns.
+    """Return plain values, None for null, and a placeholder of the column's type.
 
     Numbers and strings stay as they are, times become ISO 8601 and, with `as_numbers`, booleans 1 and 0; each value of
     another type becomes the placeholder.
@@ -113,7 +113,7 @@ def convert_column(column: Any, as_numbers: bool = False) -> tuple[list[Any], An
 
 
 def _to_datetime64(column: Any) -> tuple[timestamps.Times, Flags]:
-    """Return timestamps and dates as datetime64[ns]; those out of its range are missing."""
+    """Return timestamps and dates as datetime64[ns], missing if out of range."""
     pa = import_pyarrow()
     if pa.types.is_timestamp(column.type):
         scale = NS_PER_UNIT[column.type.unit]
@@ -147,7 +147,7 @@ def _decode_utf8(data: bytes | None) -> str | None:
 
 
 def to_arrow_table(results: BatchResult, table: str) -> Any:
-    """Return the table of points, or that of alarms; the types do not depend on the batch."""
+    """Return the table of points or of alarms, with types independent of the batch."""
     return _points_table(results) if table == POINTS_TABLE else _alarms_table(results)
 
 

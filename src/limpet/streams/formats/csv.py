@@ -1,4 +1,4 @@
-"""Points from lines of CSV of an inferred dialect: by pyarrow if all are well-formed, else the same line by line."""
+"""Points from CSV lines: by pyarrow if all are well-formed, else line by line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SAFE_TIME_RANGE_NS = np.array(["1679", "2261"], "datetime64[ns]").view(np.int64)
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How a CSV file is written, with `comments` lines that begin with # before the header."""
+    """Dialect of a CSV file, with `comments` lines (#) before the header."""
 
     separator: str
     decimal: str
@@ -129,14 +129,14 @@ def parse_number(text: str, decimal: str) -> float | None:
 
 
 def _count_agreeing_lines(lines: Sequence[str], separator: str) -> tuple[int, int]:
-    """Return how many lines have the most frequent number of fields, and this number; zeros for one field."""
+    """Return (count, n) of the most frequent number of fields n, zeros for one field."""
     widths = Counter(len(split_fields(line, separator)) for line in lines)
     width, n_lines = widths.most_common(1)[0]
     return (n_lines, width) if width > 1 else (0, 0)
 
 
 def _is_header(first: Sequence[str], body: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Return whether the first line names a time, or has no number where a later line has one."""
+    """Return whether `first` names a time, or lacks a number that a later line has."""
     if any(is_time_name(field) and len(field.strip()) > 1 for field in first):  # "t" can be a boolean
         return True
     numbers = [i for i, field in enumerate(first) if parse_number(field, decimal) is not None and field.strip()]
@@ -202,7 +202,7 @@ class ArrowCsvReader:
 
 
 def _is_arrow_safe(data: bytes) -> bool:
-    """Return whether pyarrow splits the lines alike: no oversized line, no other line ends, no byte order mark."""
+    """Return whether pyarrow splits alike: no oversized line, other line end or BOM."""
     if data.startswith(BOM.encode()):
         return False
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
@@ -214,7 +214,7 @@ def _is_arrow_safe(data: bytes) -> bool:
 
 
 def _column_to_numpy(column: Any, kind: type[np.float64] | type[np.int64]) -> npt.NDArray[Any]:
-    """Return the numbers of a column, NaN for null; `to_numpy` of pyarrow would import pandas (0.5 s)."""
+    """Return a column, NaN for null; pyarrow's `to_numpy` imports pandas (0.5 s)."""
     column = column.fill_null(np.nan) if column.null_count else column
     parts: list[npt.NDArray[Any]] = [
         np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * np.dtype(kind).itemsize)
@@ -255,7 +255,7 @@ class CsvReader:
 
     @classmethod
     def from_sample(cls, head: bytes, spec: ColumnSpec, previous: CsvReader | None = None) -> CsvReader:
-        """Infer dialect and columns from the beginning of a file; `previous` is kept if this file has no header."""
+        """Infer dialect and columns from a sample; without a header, keep `previous`."""
         raw_lines = head.split(b"\n")[: 10 * SCHEMA_SAMPLE_RECORDS]
         lines = [line.rstrip(b"\r").decode("utf-8", "replace") for line in raw_lines]
         dialect = sniff(lines)

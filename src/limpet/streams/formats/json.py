@@ -26,7 +26,7 @@ ParsedRecord = tuple[list[float], Any, str] | str
 
 
 class JsonReader:
-    """Make batches of JSON: objects {"time": …, "a": 1.5}, lists of them, lists of numbers, or plain numbers.
+    """Read JSON: objects {"time": …, "a": 1.5}, lists of them or of numbers, numbers.
 
     A payload can hold several records: a list of objects or of lists, or several lines.
     """
@@ -135,7 +135,7 @@ def _parse_record(record: dict[str, Any] | str, schema: Schema) -> ParsedRecord:
 
 
 def batch_from_records(records: Iterable[dict[str, Any]], schema: Schema, position: Any) -> Batch:
-    """Return the points of records, such as rows of a table; records that do not fit the schema count as malformed.
+    """Return the points of records; those that do not fit the schema are malformed.
 
     >>> batch = batch_from_records([{"a": 1, "b": "x"}, {"a": "y"}], Schema(("a",)), position=2)
     >>> batch.values.tolist(), batch.malformed.counts
@@ -145,7 +145,7 @@ def batch_from_records(records: Iterable[dict[str, Any]], schema: Schema, positi
 
 
 def batch_from_parsed(records: Iterable[tuple[ParsedRecord, Any]], schema: Schema, position: Any) -> Batch:
-    """Return the points of parsed records, each of which comes with its text or the record."""
+    """Return the points of parsed records, each with its text or the record."""
     malformed, n_records, accepted = InputErrorLog(), 0, []
     for index, (parsed, text) in enumerate(records):
         n_records += 1

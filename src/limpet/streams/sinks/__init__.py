@@ -1,1 +1,1 @@
-"""Sinks: line files, Parquet, SQLite, standard output, web hooks."""
+"""Sinks: line files, Parquet, SQLite, standard output, webhooks."""

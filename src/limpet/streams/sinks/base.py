@@ -85,11 +85,10 @@ def make_offset(sink: BaseSink, **parts: Any) -> dict[str, Any]:
 def check_offset(sink: BaseSink, offset: Any) -> dict[str, Any]:
     """Return an offset after checking that it belongs to this sink."""
     if not isinstance(offset, dict) or "sink" not in offset:
-        raise CheckpointError(f"checkpoint: has no offset of {sink.name}. Give another --checkpoint folder.")
+        raise CheckpointError(f"checkpoint: has no offset of {sink.name}. Use another checkpoint folder.")
     if offset["sink"] != sink.name:
         raise CheckpointError(
-            f"checkpoint: belongs to the sink {offset['sink']}, got {sink.name}. Give the same sink, or another "
-            "--checkpoint folder."
+            f"checkpoint: belongs to the sink {offset['sink']}, got {sink.name}. Use that sink, or a new folder."
         )
     return offset
 
@@ -138,8 +137,7 @@ class MultiSink(BaseSink):
         if not isinstance(offsets, list) or len(offsets) != len(self.sinks):
             n_known = len(offsets) if isinstance(offsets, list) else 1
             raise CheckpointError(
-                f"checkpoint: belongs to {n_known} sinks, got {len(self.sinks)}. Give the same sinks, or another "
-                "--checkpoint folder."
+                f"checkpoint: belongs to {n_known} sinks, got {len(self.sinks)}. Use those sinks, or a new folder."
             )
         for sink, sink_offset in zip(self.sinks, offsets, strict=True):
             if sink_offset is not None and sink.name:

@@ -33,7 +33,7 @@ TAIL_CHECKSUM_BYTES = 256  # before an offset
 
 
 class SinkOwner(NamedTuple):
-    """A run that may truncate; `since` is the size before its first write, in bytes, rows or parts."""
+    """A run that may truncate; `since` is the prior size in bytes, rows or parts."""
 
     name: str
     since: int
@@ -76,7 +76,7 @@ class OwnerLockFile:
 
 
 class OwnedSink(BaseSink):
-    """Results in a file or folder that one run at a time can write to, from `truncate_to`, which locks it, to `close`.
+    """Results in a file or folder locked by one run, from `truncate_to` to `close`.
 
     A run with checkpoints owns the results permanently, see `OwnerLockFile`.
     """
@@ -135,10 +135,10 @@ def check_folder(path: Path) -> None:
 
 
 def check_unowned(target: str, owner: SinkOwner | None, count: int) -> None:
-    """Raise if a new run must not append; an owner that has not written anything is ignored."""
+    """Raise if a new run must not append; an owner without output is ignored."""
     if owner is not None and count != owner.since:
         raise InvalidInputError(
-            f"{target}: must not belong to another --checkpoint folder, whose run would truncate it. Give another file."
+            f"{target}: must not belong to another checkpoint folder, whose run would truncate it. Use another file."
         )
 
 
@@ -146,13 +146,12 @@ def check_owner(target: str, owner: SinkOwner | None, expected_owner: str | None
     """Raise if a run must not resume, since another run has written results."""
     if (None if owner is None else owner.name) != expected_owner and (owner is not None or n_later > 0):
         raise CheckpointError(
-            f"{target}: another run has written to it since the checkpoint. Nothing was changed. Give another file and "
-            "another --checkpoint folder."
+            f"{target}: another run has written to it since the checkpoint. Nothing changed. Use a new file and folder."
         )
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file or folder until it is closed; return False if another process holds the lock."""
+    """Lock an open file or folder until closed; False if another process holds it."""
     try:
         import fcntl
 
@@ -168,7 +167,7 @@ def try_lock(handle: int) -> bool:
 
 
 class LinesFile(OwnedSink):
-    """A file that lines are appended to; an offset holds its size, a checksum of the last bytes, and the owner."""
+    """File of appended lines; offsets hold size, checksum of the last bytes, owner."""
 
     def __init__(self, path: str | os.PathLike[str], table: str = ALARMS_TABLE, *, overwrite: bool = False) -> None:
         super().__init__(Path(path), table)
@@ -202,7 +201,7 @@ class LinesFile(OwnedSink):
         raise NotImplementedError
 
     def flush(self) -> Any:
-        """Sync the file and return the offset. If the file was moved, as by log rotation, continue in a new one."""
+        """Sync the file and return the offset; after a rotation, continue in a new file."""
         if self._started and self._was_moved():
             self._reopen()
         size = self._file.tell()

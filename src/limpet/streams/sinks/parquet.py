@@ -12,6 +12,7 @@ import numpy as np
 
 from limpet.exceptions import InvalidInputError
 from limpet.learners.results import Trace
+from limpet.learners.serialization import fsync_folder
 from limpet.streams.batch import Batch
 from limpet.streams.formats.arrow import import_pyarrow, is_string_type, to_arrow_table
 from limpet.streams.results import BatchResult, check_table
@@ -121,7 +122,7 @@ class ParquetParts(OwnedSink):
         super().truncate_to(offset)
         for path in self.path.glob(f".part-*{TEMPORARY_SUFFIX}"):
             path.unlink()
-        fsync_directory(self.path)
+        fsync_folder(self.path)
 
     def _start(self) -> None:
         self._n_parts = self._next_part_number()
@@ -204,7 +205,7 @@ class _PartialFile:
         os.fsync(self._handle.fileno())
         self._handle.close()
         self.temporary_path.replace(self.path)
-        fsync_directory(self.path.parent)
+        fsync_folder(self.path.parent)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError, ValueError, import_pyarrow().ArrowException):
@@ -216,13 +217,3 @@ class _PartialFile:
         if self._buffered:
             self._writer.write_table(import_pyarrow().concat_tables(self._buffered))
         self._buffered, self._n_written = [], self.n_rows
-
-
-def fsync_directory(folder: Path) -> None:
-    """Make the creation, renaming and removal of files in a folder durable."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -28,7 +28,7 @@ ROW_NUMBER_COLUMN = "n"
 
 
 class SqliteSink(BaseSink):
-    """Writes rows with consecutive numbers, one transaction per batch: exactly-once. Others may read at any time.
+    """Write numbered rows exactly-once, one transaction per batch; others may read.
 
     The table `limpet` has a row for each other table, with the number of rows written, and the owner with the number of
     rows before it. A run does not append to a table with another owner. Each transaction checks that the table is
@@ -52,6 +52,7 @@ class SqliteSink(BaseSink):
         self._owner: str | None = None
         with self._wrap_errors():
             self._database = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
+            self._check_tables()
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
             with transaction(self._database):
@@ -118,6 +119,16 @@ class SqliteSink(BaseSink):
     def close(self) -> None:
         """Close the database."""
         self._database.close()
+
+    def _check_tables(self) -> None:
+        """Refuse a database in which another program has a table with one of the names."""
+        existing = {name for (name,) in self._database.execute("select name from sqlite_master where type = 'table'")}
+        if "limpet" in existing:
+            existing -= {name for (name,) in self._database.execute("select name from limpet")}
+        if others := sorted(existing.intersection(self.tables)):
+            self._database.close()
+            constraint = f"its table {others[0]} must not be another program's"
+            raise InvalidInputError(f"{self.path}: {constraint}. Give another file.")
 
     def _read_state(self, name: str) -> tuple[int, SinkOwner | None]:
         query = "select next, owner, since from limpet where name = ?"

@@ -11,7 +11,7 @@ from limpet.streams.sinks.base import AtLeastOnceSink
 
 
 class StdoutSink(AtLeastOnceSink):
-    """Prints results: of the form "text" a sentence per alarm, "json" JSON lines, which points are in both forms."""
+    """Print alarms as sentences or JSON lines ("text", "json"), points as JSON lines."""
 
     def __init__(self, table: str = ALARMS_TABLE, form: str = "text") -> None:
         self.table, self.form = check_table(table), form

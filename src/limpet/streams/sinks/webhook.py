@@ -1,4 +1,4 @@
-"""Alarms to a web hook, POSTed as JSON by a background thread that retries."""
+"""Alarms to a webhook, POSTed as JSON by a background thread that retries."""
 
 from __future__ import annotations
 
@@ -47,26 +47,33 @@ class _DeliveryResult:
 
 
 class WebhookSink(BaseSink):
-    """POSTs alarms as ``{"run": …, "alarms": [{"id": …, "kind": …, …}, …]}``, each at least once, in order.
+    """POST ``{"run": …, "alarms": [{"id": …}, …]}``, alarms at least once, in order.
 
     Undelivered alarms are part of the checkpoint; after a crash some are sent again, with the same `id`, and a repeated
     POST has the same `Idempotency-Key`. Temporary errors are retried with exponential back-off between the two
     `retry_delays`, or after `Retry-After`; other alarms are logged as an error and counted in `n_failed`. The login of
     the URL is sent as Basic authorization and never logged, nor are path and query. All times are in seconds: `timeout`
-    to connect and to wait for a response, `patience` that `drain` waits.
+    to connect and to wait for a response, `drain_timeout` that `drain` waits.
     """
 
     def __init__(
-        self, url: str, *, timeout: float = 10.0, patience: float = 5.0, retry_delays: tuple[float, float] = (0.5, 60.0)
+        self,
+        url: str,
+        *,
+        timeout: float = 10.0,
+        drain_timeout: float = 5.0,
+        retry_delays: tuple[float, float] = (0.5, 60.0),
     ) -> None:
-        if not timeout > 0 or not patience >= 0:
-            raise InvalidInputError(f"timeout, patience: must be positive, got {timeout} and {patience}.")
+        if not timeout > 0 or not drain_timeout >= 0:
+            raise InvalidInputError(
+                f"timeout, drain_timeout: must be above 0 and at least 0, got {timeout} and {drain_timeout}."
+            )
         if not 0 < retry_delays[0] <= retry_delays[1]:
             raise InvalidInputError(f"retry_delays: must be positive and increasing, got {retry_delays}.")
         self._url, self._client = _open_client(url, timeout)
         self.redacted_url = f"{self._url.scheme}://{self._url.netloc.decode()}"
         self.name = f"alarms to {self.redacted_url}"
-        self.patience, self.retry_delays = patience, retry_delays
+        self.drain_timeout, self.retry_delays = drain_timeout, retry_delays
         self.n_delivered = self.n_failed = 0
         self._outbox: deque[tuple[str, dict[str, Any]]] = deque()
         self._changed = threading.Condition()
@@ -101,10 +108,10 @@ class WebhookSink(BaseSink):
         self._is_stopping = True
 
     def drain(self) -> None:
-        """Wait up to `patience` seconds for the outbox to become empty."""
+        """Wait up to `drain_timeout` seconds for the outbox to become empty."""
         with self._changed:
             self._woken.set()  # retries at once
-            self._changed.wait_for(lambda: not self._outbox, self.patience)
+            self._changed.wait_for(lambda: not self._outbox, self.drain_timeout)
             self._is_drained = True
 
     @property
@@ -185,7 +192,7 @@ class WebhookSink(BaseSink):
 
 def _open_client(url: str, timeout: float) -> tuple[httpx.URL, httpx.Client]:
     """Return the URL after validation, and a client that sends its login."""
-    with optional_import("a web hook", "webhook"):
+    with optional_import("a webhook", "webhook"):
         import httpx
     try:
         parsed = httpx.URL(url)
@@ -196,7 +203,7 @@ def _open_client(url: str, timeout: float) -> tuple[httpx.URL, httpx.Client]:
         raise InvalidInputError(f"url: must be http://host/… or https://host/…, got {redacted_url!r}.")
     httpx_log = logging.getLogger("httpx")
     if httpx_log.level == logging.NOTSET:
-        httpx_log.setLevel(logging.WARNING)  # it logs whole URLs as INFO, and the path of a web hook is often a secret
+        httpx_log.setLevel(logging.WARNING)  # it logs whole URLs as INFO, and the path of a webhook is often a secret
     client = httpx.Client(
         auth=(parsed.username, parsed.password) if parsed.userinfo else None,
         headers={"Content-Type": "application/json", "User-Agent": "limpet"},
@@ -231,9 +238,9 @@ def post(client: httpx.Client, url: httpx.URL, body: bytes) -> _DeliveryResult:
 
 
 def make_sink(url: str, *, table: str = ALARMS_TABLE) -> WebhookSink:
-    """Open the web hook at a URL."""
+    """Open the webhook at a URL."""
     if table != ALARMS_TABLE:
-        raise InvalidInputError(f"{redact_url(url)}: a web hook takes alarms, not points.")
+        raise InvalidInputError(f"{redact_url(url)}: a webhook takes alarms, not points.")
     return WebhookSink(url)
 
 

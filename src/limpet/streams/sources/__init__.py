@@ -1,1 +1,1 @@
-"""Sources: files, directories, Parquet, standard input."""
+"""Sources: files, folders, Parquet, standard input."""

@@ -38,7 +38,7 @@ class BaseSource(ABC):
     schema: Schema | None = None
 
     @abstractmethod
-    def read(self, position: Any) -> Iterator[Batch]:
+    def read(self, position: Any = None) -> Iterator[Batch]:
         """Yield the batches after a position; None is the beginning.
 
         A source that waits for data yields an empty batch at least twice per second, so that a run can stop. The
@@ -77,7 +77,7 @@ class SourceWrapper(BaseSource):
 
 
 class ProbedSource(SourceWrapper):
-    """A source whose columns can be inferred before it is read; the batches read for that are not lost."""
+    """A source whose columns can be inferred first; batches read for that are kept."""
 
     def __init__(self, source: BaseSource) -> None:
         super().__init__(source)
@@ -86,7 +86,7 @@ class ProbedSource(SourceWrapper):
         self._buffered: list[Batch] = []
 
     def wait_for_schema(self, stop: threading.Event, position: Any = None) -> bool:
-        """Read from a position until the first points; return whether any arrived before the end and before `stop`."""
+        """Read to the first points; return whether any arrive before the end or `stop`."""
         for batch in self._start(position):
             if len(batch):
                 self._buffered.append(batch)
@@ -104,7 +104,7 @@ class ProbedSource(SourceWrapper):
         return False
 
     def read(self, position: Any = None) -> Iterator[Batch]:
-        """Yield the batches after a position; those that were read from there to infer the columns come first."""
+        """Yield the batches after a position, first those read to infer the columns."""
         batches = self._batches
         if batches is None or position != self._position:
             batches = self._start(position)
@@ -125,7 +125,7 @@ class ProbedSource(SourceWrapper):
 
 
 def make_schema(batch: Batch) -> Schema:
-    """Return the columns of a batch whose source does not know them, for its names, keys and times."""
+    """Return the columns of a batch by names, keys and times, if its source has none."""
     key = None if batch.keys is None else "key"
     if batch.times is None:
         return Schema(batch.variables, key=key)

@@ -1,4 +1,4 @@
-"""A directory into which files are moved, as a source."""
+"""A folder into which files are moved, as a source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FileStamp = list[Any]  # name, modification time and size
 
 
 class DirectorySource(BaseSource):
-    """The files of a directory, oldest first, each to its end; `open_source` opens one.
+    """The files of a folder, oldest first, each to its end; `open_source` opens one.
 
     A file must be complete when it appears: write it under a name that starts with a dot or ends in .tmp or .part, and
     rename it. The columns are those of the first file. A file that cannot be read, or lacks a column, is skipped, and
@@ -45,7 +45,7 @@ class DirectorySource(BaseSource):
     ) -> None:
         self.path, self.spec, self.follow = Path(path), spec, follow
         if not self.path.is_dir():
-            raise InvalidInputError(f"source: must be an existing directory, got {self.path}.")
+            raise InvalidInputError(f"source: must be an existing folder, got {self.path}.")
         self._open_source = open_source
         self._done: dict[str, FileStamp] = {}
         self._done_list: list[FileStamp] | None = None
@@ -54,7 +54,7 @@ class DirectorySource(BaseSource):
         """Yield the batches after a position {"done": …, "current": …, "inner": …}."""
         state = {"done": [], "current": None, "inner": None} if position is None else position
         if not isinstance(state, dict) or not {"done", "current", "inner"} <= state.keys():
-            raise InvalidInputError(f"position: must be one of a directory, got {truncate(repr(position))}.")
+            raise InvalidInputError(f"position: must be one of a folder, got {truncate(repr(position))}.")
         self.schema = None if position is None else self.schema
         self._done_list = None
         self._done = {stamp[0]: stamp for stamp in map(list, state["done"])}
@@ -100,7 +100,7 @@ class DirectorySource(BaseSource):
             yield error_batch
 
     def _check_time_kind(self, schema: Schema | None) -> None:
-        """Adopt the columns of the first file; raise if a later one has times of another kind."""
+        """Adopt the columns of the first file; raise if the kind of later times differs."""
         if self.schema is None:
             self.schema = schema
             return
@@ -127,7 +127,7 @@ class DirectorySource(BaseSource):
         return [name for _, name in sorted(new_files)]
 
     def _position(self, current: str | None, inner: Any) -> dict[str, Any]:
-        """Return a position; the list of files read is shared by positions as long as it does not change."""
+        """Return a position; the list of files read is shared while it does not change."""
         if self._done_list is None:
             self._done_list = list(self._done.values())
         return {"done": self._done_list, "current": current, "inner": inner}

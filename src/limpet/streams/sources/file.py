@@ -1,4 +1,4 @@
-"""Lines of CSV or JSON as sources: of a file, complete or still growing, of standard input or of a named pipe."""
+"""Lines of CSV or JSON of a file, complete or growing, stdin or a named pipe."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMAT_BY_SUFFIX = dict.fromkeys(CSV_SUFFIXES, formats.CSV_FORMAT) | dict.fromke
 
 
 class FileSource(BaseSource):
-    """The lines of a file of CSV or JSON; with `follow`, also those that are appended later. A .gz is decompressed.
+    """Lines of a CSV or JSON file (or .gz); with `follow`, also those appended later.
 
     A file that is replaced while it is followed, as logs are, is read to its end, then the new one from its beginning.
     A batch has about `block_bytes`.
@@ -87,7 +87,7 @@ class FileSource(BaseSource):
             return file
 
     def _start(self, file: IO[bytes]) -> Generator[Batch, None, int | None]:
-        """Infer format and columns; return the offset of the first record, None if the file was replaced before."""
+        """Infer format and columns; return the first record's offset, None if replaced."""
         head = self._read_bytes(file, formats.HEAD_BYTES)
         while self.follow and not formats.has_full_line(head, self.input_format):
             position = None if self._reader is None else {"offset": 0, "head": [0, 0]}
@@ -178,7 +178,7 @@ class FileSource(BaseSource):
 
 
 class StdinSource(BaseSource):
-    """Lines piped in, or those of the named pipe at `path`; with `follow`, also of later writers to the pipe.
+    """Lines of stdin or of the pipe at `path`; with `follow`, also of later writers.
 
     They cannot be read again: a crash loses what arrived since the last checkpoint.
     """
@@ -195,7 +195,7 @@ class StdinSource(BaseSource):
         self._reader: formats.LinesReader | None = None
 
     def read(self, position: Any = None) -> Iterator[Batch]:
-        """Yield the batches that arrive. All positions are {}: a pipe cannot be read again."""
+        """Yield the batches that arrive, at position {}: a pipe cannot be read again."""
         pipe = self._open()
         try:
             yield from self._read_batches(pipe, position)
@@ -226,7 +226,7 @@ class StdinSource(BaseSource):
             yield batch
 
     def _start(self, head: bytes) -> int:
-        """Infer format and columns; return the offset of the first record, which can follow a repeated header."""
+        """Infer format, columns; return the first record's offset (a header may repeat)."""
         if self._reader is not None:
             first = head[: head.find(b"\n") + 1]
             return len(first) if isinstance(self._reader, CsvReader) and self._reader.is_header(first) else 0

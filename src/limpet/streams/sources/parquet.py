@@ -23,7 +23,7 @@ READ_BUFFER_BYTES = 1 << 20  # per column
 
 
 class ParquetSource(BaseSource):
-    """The rows of a Parquet file. Only the required columns are read, at most `batch_rows` rows at a time.
+    """Rows of a Parquet file: required columns only, up to `batch_rows` at a time.
 
     Values are numbers of any width, and booleans on request; null is a missing value. The key is a column of strings or
     integers, the time one of timestamps, dates, numbers or strings; rows without them are malformed. The columns are
@@ -44,13 +44,13 @@ class ParquetSource(BaseSource):
         self.schema = infer_schema(self._sample(spec), spec)
         self._check_columns(self.schema, 0)
 
-    def read(self, position: Any) -> Iterator[Batch]:
+    def read(self, position: Any = None) -> Iterator[Batch]:
         """Yield the batches after a position {"row": …, "file": …}."""
         row = position_field(position, "row", int) or 0
         schema = self.schema
         assert schema is not None
         if position is not None and position_field(position, "file", list) != self._fingerprint:
-            raise CheckpointError(f"source: {self.path} was replaced since the checkpoint. Use another --checkpoint.")
+            raise CheckpointError(f"source: {self.path} was replaced since the checkpoint. Use a new folder for it.")
         self._check_columns(schema, row)
         string_columns = [schema.key] if schema.key and arrow.is_string_type(self._types.field(schema.key).type) else []
         with self._open(string_columns) as file:
@@ -71,7 +71,7 @@ class ParquetSource(BaseSource):
         self._file.close()
 
     def _open(self, string_columns: Any) -> Any:
-        """Open the file, with some columns dictionary-encoded; `pre_buffer` would read whole row groups."""
+        """Open the file, some columns as dictionaries; `pre_buffer` reads whole groups."""
         pa = import_pyarrow()
         try:
             return pa.parquet.ParquetFile(
@@ -97,7 +97,7 @@ class ParquetSource(BaseSource):
             raise InvalidInputError(f"source: {self.path} cannot be read after row {row}: {reason}.") from None
 
     def _sample(self, spec: ColumnSpec) -> list[dict[str, Any]]:
-        """Return the first rows as plain values, with a placeholder of the type where a column is empty."""
+        """Return the first rows as plain values; empty columns get a typed placeholder."""
         batches = self._file.iter_batches(SCHEMA_SAMPLE_RECORDS) if self.n_rows else iter(())
         rows = self._next_rows(batches, 0)
         if rows is None:
