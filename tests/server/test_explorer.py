@@ -7,6 +7,7 @@ import shlex
 from contextlib import redirect_stdout
 
 import numpy as np
+import pandas
 import pytest
 
 import limpet as lp
@@ -19,7 +20,9 @@ from fastapi.testclient import TestClient  # noqa: E402
 from limpet.metrics import segment_mse  # noqa: E402
 from limpet.server.explorer import dataset, examples, routes  # noqa: E402
 from limpet.server.explorer._lru import SizedLRUCache  # noqa: E402
+from limpet.server.explorer.settings import AutoSettings, ManualSettings  # noqa: E402
 from limpet.server.responses import install_error_handlers  # noqa: E402
+from limpet.server.security import RequestGuard, SecurityConfig, SecurityMiddleware  # noqa: E402
 
 N = 900
 rng = np.random.default_rng(8)
@@ -37,7 +40,9 @@ def client():
     app = fastapi.FastAPI()
     install_error_handlers(app)
     app.include_router(routes.router)
-    with TestClient(app, raise_server_exceptions=True) as client:
+    app.state.request_guard = RequestGuard(SecurityConfig(max_requests_per_s=1e9, max_file_mb=4.0))
+    app.add_middleware(SecurityMiddleware, request_guard=app.state.request_guard)
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=True) as client:
         yield client
 
 
@@ -262,13 +267,31 @@ def test_detections_are_reported(client, settings, max_changes):
     assert run["n_rejected"] is None
 
 
-@pytest.mark.parametrize("data", ["builtin:levels", "builtin:correlated-pair", "pump.csv"])
+def write_files(folder):
+    (folder / "pump.csv").write_text(CSV)
+    pandas.read_csv(io.StringIO(CSV)).to_parquet(folder / "pump.parquet")
+
+
+@pytest.mark.parametrize("name", ["pump.csv", "pump.parquet"])
+def test_copied_python_of_a_drift_detector_gives_the_same_scores(client, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    id = upload(client, (tmp_path / name).read_bytes(), name)["id"]
+    run = run_explorer(client, id, {"mode": "baseline", "name": "KSWIN"}, columns=["flow"])
+    variables = {}
+    with redirect_stdout(io.StringIO()):
+        exec(run["python"], variables)
+    np.testing.assert_array_equal(variables["scores"][:, 0].astype(np.float32), to_floats(run["score"]))
+
+
+@pytest.mark.parametrize("data", ["builtin:levels", "builtin:correlated-pair", "pump.csv", "pump.parquet"])
 @pytest.mark.parametrize("settings", [{"mode": "auto", "far": 1e-3}, MANUAL_SETTINGS, {"mode": "manual", "rho": 0.05}])
 def test_copied_python_gives_the_same_result(client, data, settings, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "pump.csv").write_text(CSV)
-    id, columns = (upload(client)["id"], ["flow"]) if data == "pump.csv" else (data, None)
-    run = run_explorer(client, id, settings, columns=columns)
+    write_files(tmp_path)
+    is_file = not data.startswith("builtin:")
+    id = upload(client, (tmp_path / data).read_bytes(), data)["id"] if is_file else data
+    run = run_explorer(client, id, settings, columns=["flow"] if is_file else None)
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(run["python"], {})
@@ -320,11 +343,14 @@ def test_large_files_are_truncated_with_a_notice(client, monkeypatch):
     assert result["n_rows"] == 500
 
 
-def test_too_large_file_is_an_error(client, monkeypatch):
-    monkeypatch.setattr(routes, "MAX_FILE_BYTES", 1000)
-    assert "detect" in assert_error(client.post("/explore/data?name=a.csv", content=CSV), 413, "too_large")
-    in_parts = client.post("/explore/data?name=a.csv", content=iter([CSV.encode()[:800], CSV.encode()[800:1600]]))
+def test_too_large_file_is_an_error(client):
+    size = client.get("/explore/streams").json()["limits"]["max_bytes"]
+    assert size == 4 << 20  # as configured
+    content = b"a,b\n" + b"1,2\n" * (size // 4)
+    assert "detect" in assert_error(client.post("/explore/data?name=a.csv", content=content), 413, "too_large")
+    in_parts = client.post("/explore/data?name=a.csv", content=iter([content[: size - 2], content[size - 2 :]]))
     assert_error(in_parts, 413, "too_large")
+    assert upload(client, content[:size])["n_rows"] > 0
 
 
 @pytest.mark.parametrize(
@@ -358,6 +384,12 @@ def test_paths_and_surrogates_in_names_are_harmless(client):
         ({"mode": "manual", "gamma": 3.0, "rho": "NaN"}, "rho"),
         ({"mode": "auto", "far": 0.5}, "far"),
         ({"mode": "auto", "n_components": 99}, "n_components"),
+        ({"mode": "auto", "season": 1}, "season"),
+        ({"mode": "auto", "lags": -1}, "lags"),
+        ({"mode": "manual", "gamma": 0.0, "rho": 0.1}, "gamma"),
+        ({"mode": "manual", "gamma": 3.0, "rho": 1.5}, "rho"),
+        ({"mode": "manual", "gamma": 3.0, "rho": 0.1, "norm": "huge"}, "norm"),
+        ({"mode": "baseline", "name": "SDEM", "r": 0.0}, "r"),
         ({"mode": "auto", "gamma": 3.0}, "gamma"),
         ({"mode": "other"}, "mode"),
         ({"mode": "baseline", "name": "KSWIN", "window": 20, "stat": 15}, "stat"),
@@ -367,6 +399,17 @@ def test_invalid_settings_are_errors(client, settings, text):
     assert text in assert_error(
         client.post("/explore/runs", json={"data": "builtin:levels", "settings": settings}), 422, "invalid"
     )
+
+
+def test_limits_of_settings_are_those_of_the_learner():
+    schemas = {model: model.model_json_schema()["properties"] for model in (AutoSettings, ManualSettings)}
+    auto, manual = schemas[AutoSettings], schemas[ManualSettings]
+    far = lp.Detector.constraints["far"]
+    assert (auto["far"]["minimum"], auto["far"]["maximum"]) == (far.low, far.high)
+    assert [limits.get("minimum", limits.get("const")) for limits in auto["season"]["anyOf"]] == [2, 0]
+    assert [manual[name]["anyOf"][0]["exclusiveMinimum"] for name in ("gamma", "rho", "beta", "M")] == [0, 0, 0, 0]
+    assert manual["rho"]["anyOf"][0]["maximum"] == 1
+    assert tuple(manual["norm"]["enum"]) == lp.SRA.constraints["norm"].values
 
 
 def test_evicted_data_must_be_uploaded_again(client, monkeypatch):

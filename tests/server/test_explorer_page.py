@@ -12,10 +12,13 @@ import limpet as lp
 pytest.importorskip("playwright", reason="browser tests need playwright")
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs uvicorn")
 
+from pydantic import TypeAdapter  # noqa: E402
+
 from helpers.pages import CHROMIUM, open_browser, open_page, wait_until  # noqa: E402
 from limpet.server.app import make_app  # noqa: E402
 from limpet.server.explorer import routes  # noqa: E402
 from limpet.server.explorer._lru import SizedLRUCache  # noqa: E402
+from limpet.server.explorer.settings import AnySettings  # noqa: E402
 from limpet.server.monitor import MonitorConfig  # noqa: E402
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
@@ -161,6 +164,32 @@ def test_html_in_names_is_not_executed(browser, address, tmp_path):
         assert "nasty <b>.csv" in page.locator(".schema").inner_text()
         assert page.locator("main img, main script, main b b").count() == 0
         assert dialogs == []
+
+
+def test_step_size_on_the_page_is_that_of_corollary_1(browser, address):
+    js = "([gamma, beta, M]) => import('/static/explorer/state.js').then(state => state.tiedStep(gamma, beta, M))"
+    with open_page(browser) as page:
+        page.goto(address)
+        for gamma, beta, M in [(3.0, 0.1, 5.0), (0.5, 1.0, 2.0), (8.0, 0.01, 3.0)]:
+            expected = float(lp.tradeoff.step_size(gamma, beta, M))
+            assert page.evaluate(js, [gamma, beta, M]) == pytest.approx(expected, rel=1e-14)
+
+
+def test_server_accepts_the_limits_of_the_page(browser, address):
+    js = """() => import('/static/explorer/state.js').then(({ LIMITS, BASELINES, defaultSettings, toRequest }) =>
+        Object.entries(LIMITS).flatMap(([name, limits]) => limits.flatMap(value =>
+            [{ mode: "auto" }, { mode: "manual" }, { mode: "manual", tied: true },
+             ...Object.keys(BASELINES).map(baseline => ({ mode: "baseline", baseline }))
+            ].map(mode => toRequest(defaultSettings({ ...mode, [name]: value }))))))"""
+    with open_page(browser) as page:
+        page.goto(address)
+        requests = page.evaluate(js)
+    assert len(requests) > 200
+    settings = TypeAdapter(AnySettings)
+    for request in requests:
+        setting = settings.validate_python(request)
+        if "beta" not in request and "stat" not in request:  # which limit other parameters
+            setting.learner()
 
 
 def test_two_settings_are_compared(browser, address, csv_path):

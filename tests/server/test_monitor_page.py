@@ -126,7 +126,10 @@ def test_the_chart_resumes_after_a_lost_connection(server_process: ServerProcess
     assert rows == list(range(len(posted)))
     assert values == posted
 
-    page.get_by_role("button", name="Pause").click()
+    n_drawn_js = """async () => { const view = limpet.monitor.stream; view.loader.onChange(); view.pause.click();
+        const draw = view.charts.draw; let n = 0; view.charts.draw = () => { n += 1; };
+        await new Promise(resolve => setTimeout(resolve, 1000)); view.charts.draw = draw; return n }"""
+    assert page.evaluate(n_drawn_js) == 0  # of what was scheduled before the pause
     server_process.post("live", [0.5])
     wait_until(page, "(n) => limpet.monitor.stream.loader.buffer.nextRow === n", len(posted) + 1)
     assert len(page.evaluate(CHART_DATA_JS)[0]) == len(posted)

@@ -1,4 +1,4 @@
-"""HTTP server with a live monitor of many streams, an explorer of one, and the API for both."""
+"""HTTP server: live monitor of many streams, explorer of one, and their API."""
 
 from limpet._optional import require_installed
 

@@ -1,4 +1,4 @@
-"""The ASGI application, API and pages, and the uvicorn server that runs it until a signal stops it."""
+"""ASGI application (API, pages) and its uvicorn server, stopped by a signal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STATIC_DIR = Path(__file__).parent / "static"
 API_DESCRIPTION = """Learns from data streams in one pass: ignores outliers, follows changes, reports which is which.
 
 Post points to a stream and receive their results; read streams, alarms and history; subscribe to events.
-Errors are `{"error": {"code", "message", "details"}}`."""
+Errors are `{"error": {"code", "message"}}`."""
 SHUTDOWN_TIMEOUT_S = 5  # for requests in progress
 SourceFactory = Callable[[Monitor], AbstractContextManager[Any]]
 
@@ -92,7 +92,7 @@ def make_app(
 
 
 class _PrecompressedFiles(StaticFiles):
-    """Static files, of which those with the suffix .gz are sent with Content-Encoding: gzip."""
+    """Static files; those with suffix .gz are sent with Content-Encoding: gzip."""
 
     def file_response(self, full_path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(full_path, *args, **kwargs)
@@ -109,7 +109,7 @@ def _page(name: str) -> Callable[[], HTMLResponse]:
 
 
 def _complete_openapi(app: FastAPI) -> None:
-    """Add the schemas of bodies that the endpoints parse themselves, and of errors, to the OpenAPI document."""
+    """Add schemas of errors, and of bodies that endpoints parse, to the document."""
     generate_openapi = app.openapi
 
     def complete_openapi() -> dict[str, Any]:
@@ -154,7 +154,7 @@ class GracefulServer(uvicorn.Server):
         self._app, self._on_ready = app, on_ready
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Run from start to shutdown; raise an error of the start, which uvicorn would only log."""
+        """Run until shutdown; raise an error of the start, which uvicorn only logs."""
         async with self._app.router.lifespan_context(self._app):
             await super().serve(sockets)
 
@@ -165,7 +165,7 @@ class GracefulServer(uvicorn.Server):
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Shut down with exit code 0 on SIGTERM and Ctrl-C; a second Ctrl-C does not wait for requests.
+        """Exit with 0 on SIGTERM and Ctrl-C; a second Ctrl-C does not await requests.
 
         uvicorn would raise the signal again at the end, which looks like a crash.
         """
@@ -196,7 +196,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def serve(app: FastAPI, sock: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serve the app on a socket until SIGTERM or Ctrl-C; call `on_ready` once it accepts requests."""
+    """Serve until SIGTERM or Ctrl-C; call `on_ready` once requests are accepted."""
     uvicorn_log = logging.getLogger("uvicorn")  # errors only: clients can cause warnings
     uvicorn_log.handlers[:], uvicorn_log.propagate = logging.getLogger("limpet").handlers, False
     uvicorn_log.setLevel(logging.ERROR)

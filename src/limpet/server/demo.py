@@ -48,7 +48,7 @@ def simulate_plant() -> Iterator[Vector]:
 
 @contextmanager
 def run_demo(monitor: Monitor) -> Iterator[None]:
-    """Post simulated points while the context is open, after a history for an empty database."""
+    """Post simulated points in the context, after a history for an empty database."""
     stop, plant = threading.Event(), simulate_plant()
 
     def post_points() -> None:

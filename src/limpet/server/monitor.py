@@ -1,4 +1,4 @@
-"""The live monitor: database, models, writer thread, and the listeners that wait for events."""
+"""The live monitor: database, learners, writer thread, and event listeners."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Listener:
         self._notices: list[dict[str, Any]] = []
 
     def wake(self, notice: dict[str, Any] | None = None) -> None:
-        """Wake the listener; a notice is an event that is not in rows, such as an acknowledged alarm."""
+        """Wake the listener; a notice is an event not in rows, as an acknowledgement."""
         if notice is not None:
             self._notices = [*self._notices[1 - MAX_PENDING_NOTICES :], notice]
         self._event.set()
@@ -85,7 +85,7 @@ class Listener:
 
 
 class EventNotifier:
-    """All listeners, which read what is new from the database, so that no event is lost or repeated.
+    """Listeners, which read new events from the database: none is lost or repeated.
 
     Only `publish` may be called outside the thread of the event loop.
     """
@@ -147,7 +147,7 @@ class Monitor:
         self.writer = WriterThread(self.processor, config.retain_points, self.notifier.publish, interval_s)
 
     def _warm_up(self) -> None:
-        """Compile kernels, and exclude the objects that remain from garbage collection, which would delay requests."""
+        """Compile kernels; freeze objects, whose garbage collection delays requests."""
         self.processor.learners.warm_up()
         gc.collect()
         gc.freeze()

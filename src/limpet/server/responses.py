@@ -1,4 +1,4 @@
-"""Responses as JSON. Errors have a stable code for programs, a message for people, and an HTTP status."""
+"""JSON responses; errors have a stable code, a message and an HTTP status."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | 
 
 def error_response(error: ApiError) -> Response:
     """Return the response that reports an error."""
-    content = {"error": {"code": error.code, "message": str(error), "details": None}}
+    content = {"error": {"code": error.code, "message": str(error)}}
     return json_response(content, error.status, error.headers)
 
 

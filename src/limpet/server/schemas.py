@@ -9,8 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from limpet.core.algorithm import MAX_ABS_VALUE
+
+MAX_VARIABLES = 32
+MAX_KEY_CHARS = MAX_IDEMPOTENCY_KEY_CHARS = 200
+
 Time = Annotated[float | str, Field(description="A number, or an ISO 8601 string.", examples=["2026-01-02T03:04:05Z"])]
-Number = Annotated[float, Field(ge=-1e150, le=1e150)]
+Number = Annotated[float, Field(ge=-MAX_ABS_VALUE, le=MAX_ABS_VALUE)]
 
 
 class StrictModel(BaseModel):
@@ -111,15 +116,15 @@ class PointColumns(BaseModel):
     values: list[list[float | None]] = Field(description="One list per variable.")
     estimate: list[list[float | None]]
     score: list[float | None]
-    change_score: list[float | None]
     p_value: list[float | None]
+    change_score: list[float | None]
     rejected: list[int]
     anomaly: list[int]
     change: list[int]
 
 
 class History(BaseModel):
-    """The history of a stream in buckets of rows; a bucket of one point has low = high = its value."""
+    """History of a stream in buckets of rows; a single point has low = high = value."""
 
     first_row: int
     n_rows: int
@@ -138,7 +143,7 @@ class History(BaseModel):
 
 
 class SkippedCounts(BaseModel):
-    """Points that were skipped: older than the latest point of their stream, or equal to it."""
+    """Counts of skipped points: older than the latest of their stream, or equal."""
 
     late: int
     duplicate: int
@@ -163,11 +168,10 @@ class AlarmPage(BaseModel):
 
 
 class ErrorDetail(BaseModel):
-    """Code, message and details of an error."""
+    """Code and message of an error."""
 
     code: str
     message: str
-    details: Any = None
 
 
 class ErrorResponse(BaseModel):
@@ -191,7 +195,7 @@ class Point(StrictModel):
 class MultiValuePoint(StrictModel):
     """A point of several variables, by position or by name; null is a missing value."""
 
-    values: Annotated[list[Number | None], Field(min_length=1, max_length=32)] | dict[str, Number | None]
+    values: Annotated[list[Number | None], Field(min_length=1, max_length=MAX_VARIABLES)] | dict[str, Number | None]
     time: Time | None = None
 
 
@@ -215,7 +219,7 @@ PointBody = (
 class StreamPoint(StrictModel):
     """A point that names its stream."""
 
-    stream: Annotated[str, Field(min_length=1, max_length=200)]
+    stream: Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARS)]
     value: Number | None = None
     values: list[Number | None] | dict[str, Number | None] | None = None
     time: Time | None = None

@@ -57,6 +57,11 @@ class SecurityConfig:
     max_body_mb: float = 8.0
     max_file_mb: float = 32.0
 
+    @property
+    def max_file_bytes(self) -> int:
+        """The size of a file for the explorer, in bytes."""
+        return int(self.max_file_mb * BYTES_PER_MB)
+
     def session_token(self) -> str:
         """Return the value of the session cookie."""
         return hmac.new((self.token or "").encode(), b"limpet session", hashlib.sha256).hexdigest()
@@ -129,7 +134,7 @@ class RequestGuard:
         if (authorization := headers.get("authorization")) is not None:
             scheme, _, token = authorization.partition(" ")
             if scheme.lower() != "bearer" or not self.config.is_token(token.strip()):
-                self.reject_token(address)
+                self.refuse_token(address)
         elif not self.has_session(headers):
             raise ApiError("unauthorized", "Authorization: a token is required.")
 
@@ -138,7 +143,7 @@ class RequestGuard:
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE_NAME, "")
         return hmac.compare_digest(cookie.encode("utf-8", "replace"), self.config.session_token().encode())
 
-    def reject_token(self, address: str) -> None:
+    def refuse_token(self, address: str) -> None:
         """Raise for a wrong token; after many of them the address must wait."""
         if not self._guesses.take(address):
             raise ApiError("too_many_requests", "token: too many wrong tokens. Retry later.", {"Retry-After": "5"})
@@ -146,7 +151,7 @@ class RequestGuard:
 
 
 class SecurityMiddleware:
-    """Outermost layer of the app: checks requests, limits bodies, adds headers, catches errors."""
+    """Outermost layer: checks requests, limits bodies, adds headers, catches errors."""
 
     def __init__(self, app: ASGIApp, request_guard: RequestGuard) -> None:
         self.app, self.request_guard = app, request_guard
@@ -188,13 +193,13 @@ class SecurityMiddleware:
             await error_response(internal)(scope, receive, send_with_headers)
 
     def _limit_body(self, path: str, headers: Headers, receive: Receive, errors: list[ApiError]) -> Receive:
-        """Return a `receive` that raises once the body is too large, and records the error."""
+        """Return a `receive` that records an error and raises if the body is too large."""
         config = self.request_guard.config
-        max_mb = config.max_file_mb if path.startswith("/explore/data") else config.max_body_mb
-        max_bytes, n_bytes = int(max_mb * BYTES_PER_MB), 0
+        is_file, n_bytes = path.startswith("/explore/data"), 0
+        max_bytes = config.max_file_bytes if is_file else int(config.max_body_mb * BYTES_PER_MB)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > max_bytes:
-            raise _too_large(max_mb)
+            raise _too_large(max_bytes, is_file)
 
         async def receive_limited() -> Message:
             nonlocal n_bytes
@@ -202,15 +207,17 @@ class SecurityMiddleware:
             if message["type"] == "http.request":
                 n_bytes += len(message.get("body", b""))
                 if n_bytes > max_bytes:
-                    errors.append(_too_large(max_mb))
+                    errors.append(_too_large(max_bytes, is_file))
                     raise errors[0]
             return message
 
         return receive_limited
 
 
-def _too_large(max_mb: float) -> ApiError:
-    return ApiError("too_large", f"body: must be at most {max_mb:g} MB.", {"Connection": "close"})
+def _too_large(max_bytes: int, is_file: bool) -> ApiError:
+    subject, advice = ("file", " Use `limpet detect FILE` for larger ones.") if is_file else ("body", "")
+    message = f"{subject}: must be at most {max_bytes / BYTES_PER_MB:g} MB.{advice}"
+    return ApiError("too_large", message, {"Connection": "close"})
 
 
 def parse_host(header: str) -> str:

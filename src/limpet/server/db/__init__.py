@@ -1,4 +1,4 @@
-"""Database of the server: streams, points, alarms and checkpoints in SQLite or PostgreSQL."""
+"""Database: streams, points, alarms and checkpoints in SQLite or PostgreSQL."""
 
 from limpet.server.db.engine import Store
 

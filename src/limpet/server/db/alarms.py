@@ -28,7 +28,7 @@ def write_alarms(connection: Connection, alarms: Sequence[tuple[int, dict[str, A
 def find_alarms(
     connection: Connection, *, stream_id: int | None, is_open: bool | None, before: int | None, limit: int
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of matching alarms, and the newest of them as the API has them.
+    """Return the number of matching alarms, and the newest in the form of the API.
 
     None matches any alarm. Alarms from the id `before` on are counted, but not returned.
     """
@@ -73,7 +73,7 @@ def acknowledge_all(connection: Connection, stream_id: int | None) -> int:
 
 
 def count_alarms(connection: Connection) -> list[tuple[int, int, int, int, int | None]]:
-    """Return (stream id, alarms, open alarms, newest id, newest open id) of each stream with alarms."""
+    """Return (id, alarms, open, newest id, newest open id) of streams with alarms."""
     open_count = func.count() - func.count(ALARMS_TABLE.c.acknowledged_at)  # the latter does not count NULL
     newest, newest_open = func.max(ALARMS_TABLE.c.id), func.max(case((IS_OPEN, ALARMS_TABLE.c.id)))
     query = select(ALARMS_TABLE.c.stream, func.count(), open_count, newest, newest_open)

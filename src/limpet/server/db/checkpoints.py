@@ -1,4 +1,4 @@
-"""Store checkpoints of the learners in chunks, so that writing one never delays ingestion for long."""
+"""Store checkpoints of learners in chunks, which bounds the delay of ingestion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECKPOINT_CHUNK_BYTES = 1 << 20
 
 
 class CheckpointWriter:
-    """Writes a checkpoint chunk by chunk; it replaces the one before it once it is complete.
+    """Write a checkpoint chunk by chunk; once complete, it replaces the one before.
 
     A checkpoint of which a chunk could not be written must be abandoned. The bodies are the serialized fleets by number
     of variables; `row_counts`, (n, 2), has stream ids and the numbers of rows that the fleets have learned.
@@ -52,7 +52,7 @@ class CheckpointWriter:
 
 
 def read_checkpoint(connection: Connection) -> tuple[int, dict[int, bytes], Integers]:
-    """Return id, fleets and row counts of the last complete checkpoint; without one, the id is −1."""
+    """Return id (−1 if none), fleets and row counts of the last complete checkpoint."""
     row = connection.execute(select(CHECKPOINTS_TABLE).order_by(CHECKPOINTS_TABLE.c.id.desc()).limit(1)).first()
     if row is None:
         return -1, {}, np.zeros((0, 2), np.int64)

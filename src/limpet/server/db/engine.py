@@ -29,7 +29,7 @@ WAL_CHECKPOINT_INTERVAL_S = 1.0  # between write-backs in the background
 
 
 class StoreError(LimpetError):
-    """The database cannot be read or written; nothing of the failed transaction is stored."""
+    """The database cannot be read or written; the transaction is rolled back."""
 
 
 def bulk_insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -62,7 +62,7 @@ def _insert_from_json(table: Table) -> str:
 
 
 class Store:
-    """A database that a single server owns: an SQLite file, sqlite:///file or postgresql://user@host/database."""
+    """Database owned by one server: file, sqlite:///file or postgresql://host/name."""
 
     def __init__(self, location: str | Path) -> None:
         self.url = _parse_url(str(location))
@@ -90,7 +90,7 @@ class Store:
             raise
 
     def _checkpoint_wal(self) -> None:
-        """Write SQLite's log back in the background; within a commit it would delay all requests."""
+        """Checkpoint SQLite's log in the background; in a commit it delays requests."""
         while not self._closed.wait(WAL_CHECKPOINT_INTERVAL_S):
             with suppress(SQLAlchemyError), self.engine.connect() as connection:
                 connection.exec_driver_sql("pragma wal_checkpoint(passive)")
@@ -159,7 +159,7 @@ class Store:
             )
 
     def _check_ownership(self, connection: Connection) -> None:
-        """Refuse to write if the lock was lost with its connection and another server has taken over."""
+        """Raise if the lock was lost with its connection and another server holds it."""
         name = connection.execute(select(META_TABLE.c.value).where(META_TABLE.c.name == "server")).scalar()
         if name != json.dumps(self._server_id):
             raise StoreError("database: another server has taken it over.")

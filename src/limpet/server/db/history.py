@@ -1,4 +1,4 @@
-"""Downsample the history of streams: recent points are stored in full, older ones in ever larger buckets.
+"""Downsample histories: recent points in full, older ones in growing buckets.
 
 Sixteen points become a bucket of the first level, sixteen of those a bucket of the second; the oldest buckets of the
 last level are deleted. Each level has the same number of rows.
@@ -173,7 +173,7 @@ def read_history(connection: Connection, stream_id: int, width: int, first_row: 
 
 
 def _compact_level(connection: Connection, stream_id: int, width: int, level: int, max_rows: int) -> None:
-    """Replace the oldest buckets of a level by buckets of the next one, or delete them at the last level."""
+    """Replace the oldest buckets of a level by coarser ones; delete the last level's."""
     conditions = (BUCKETS_TABLE.c.stream == stream_id, BUCKETS_TABLE.c.level == level)
     n_rows = connection.execute(select(func.count()).select_from(BUCKETS_TABLE).where(*conditions)).scalar_one()
     if not needs_compaction(n_rows, max_rows):

@@ -1,4 +1,4 @@
-"""Store the streams, and their points in blocks: some hundred points per table row, as columns of JSON."""
+"""Store streams, and points in blocks: hundreds per table row as JSON columns."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, and_, func, sele
 
 from limpet.core.algorithm import OUTCOME_REJECTED, Outcome
 from limpet.core.state import Vector
-from limpet.learners.results import Flags, Trace
+from limpet.learners.results import AUTO_RESULT_FIELDS, Flags, Trace
 from limpet.server.db.engine import bulk_insert
 from limpet.server.db.schema import ALARMS_TABLE, BLOCKS_TABLE, BUCKETS_TABLE, STREAMS_TABLE
 
 BLOCK_MAX_POINTS = 256
 TIME_GIVEN_BIT = 64  # of a stored outcome: the time was sent with the point, it is not the time of arrival
-SCORES = ("score", "change_score", "p_value")
+SCORES = AUTO_RESULT_FIELDS[:3]  # of numbers; the others are flags
 Integers = npt.NDArray[np.int64]
 VariableNames = tuple[str, ...] | None
 
@@ -65,8 +65,8 @@ class PointBlock:
     values: Vector  # (n, d), NaN where one is missing
     means: Vector  # (n, d), the estimate after each point; NaN where it was not recorded
     score: Vector
-    change_score: Vector
     p_value: Vector
+    change_score: Vector
     outcomes: Integers  # `Outcome` of each point, combined with `TIME_GIVEN_BIT`
 
     def __len__(self) -> int:
@@ -80,8 +80,8 @@ class PointBlock:
             self.values[part],
             self.means[part],
             self.score[part],
-            self.change_score[part],
             self.p_value[part],
+            self.change_score[part],
             self.outcomes[part],
         )
 
@@ -101,7 +101,7 @@ class PointBlock:
     ) -> PointBlock:
         """Return points with the results of a learner."""
         outcomes = trace.outcomes & ~Outcome.NEEDS_REINIT | TIME_GIVEN_BIT * time_given
-        return cls(first_row, times, values, means, trace.score, trace.change_score, trace.p_value, outcomes)
+        return cls(first_row, times, values, means, trace.score, trace.p_value, trace.change_score, outcomes)
 
     @classmethod
     def concatenate(cls, blocks: Sequence[PointBlock]) -> PointBlock:
@@ -260,7 +260,7 @@ def _starts_in(stream_id: int, first_row: int, end_row: int) -> ColumnElement[bo
 
 
 def _extreme_row(extreme: Callable[..., Any]) -> ScalarSelect[Any]:
-    """Select the smallest or largest first row of the blocks of each stream, by the index of the table."""
+    """Select the smallest or largest first row of each stream's blocks, by the index."""
     points = BLOCKS_TABLE.alias()
     of_stream = select(extreme(points.c.row)).where(points.c.stream == STREAMS_TABLE.c.id)
     return of_stream.correlate(STREAMS_TABLE).scalar_subquery()

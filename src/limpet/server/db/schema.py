@@ -1,4 +1,4 @@
-"""Tables of the database. Lists are stored as JSON, which both databases can query."""
+"""Tables of the database; lists are JSON, which both databases can query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data of the explorer: files that were uploaded, read as `limpet detect` reads them, and example streams."""
+"""Data of the explorer: uploaded files, read as by `limpet detect`, and examples."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ExplorerDataset:
 
 
 def read_file(content: bytes, name: str, key_column: str | None = None) -> ExplorerDataset:
-    """Read the contents of a file, up to `MAX_VALUES` values; the suffix of the name is the format.
+    """Read contents, up to `MAX_VALUES` values, in the format of the name's suffix.
 
     The metadata has the schema, and what was ignored, malformed, skipped. The column of the key is inferred by default.
     """
@@ -106,7 +106,7 @@ def read_file(content: bytes, name: str, key_column: str | None = None) -> Explo
 
 
 def _get_suffix(name: str) -> str:
-    """Return the suffix of a name that readers know, .txt by default, with .gz if it has that."""
+    """Return the suffix known to readers, .txt by default, with .gz if present."""
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
     is_gzipped = suffixes[-1:] == [".gz"]
     candidates = suffixes[:-1] if is_gzipped else suffixes[-1:]
@@ -144,7 +144,7 @@ def _get_hints(columns: Schema) -> list[str]:
 
 
 def _read_batches(source: ProbedSource, max_rows: int) -> tuple[list[Batch], dict[str, Any]]:
-    """Read up to a number of points, without late ones and duplicates; return also the counts of these."""
+    """Read up to max_rows points without late or duplicate ones; return their counts."""
     time_filter, malformed = EventTimeFilter(), InputErrorLog()
     n_rows, n_skipped, n_records, is_truncated = 0, 0, 0, False
     batches: list[Batch] = []

@@ -64,7 +64,7 @@ def season() -> Stream:
 
 @dataclass(frozen=True)
 class ExampleStream:
-    """A built-in stream: the function that makes it, and the call of `lp.datasets`, if it is one of these."""
+    """A built-in stream: its function, and its call of `lp.datasets`, if any."""
 
     title: str
     description: str
@@ -107,7 +107,7 @@ EXAMPLE_STREAMS = {
 
 
 def list_names() -> list[str]:
-    """Return the names of available streams; the well-log only if its file exists, because nothing is downloaded."""
+    """Return the names of available streams; the well-log only if its file exists."""
     return [name for name in EXAMPLE_STREAMS if name != "well-log" or _has_well_log()]
 
 
@@ -154,7 +154,7 @@ def _load(name: str) -> ExplorerDataset:
 
 
 def _source_code(example: ExampleStream) -> str:
-    """Return Python that makes the stream: a call of `lp.datasets`, or the source of its function."""
+    """Return Python code of the stream: a call of `lp.datasets`, or its function."""
     if example.dataset_call:
         return f"import limpet as lp\n\nstream = lp.datasets.{example.dataset_call}\n"
     function_source = inspect.getsource(example.make).rstrip()

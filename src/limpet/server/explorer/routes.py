@@ -15,12 +15,11 @@ from limpet.server.explorer._lru import SizedLRUCache
 from limpet.server.explorer.dataset import MAX_COLUMNS, MAX_VALUES, ExplorerDataset, read_file
 from limpet.server.explorer.run import run
 from limpet.server.explorer.settings import AnySettings, AutoSettings, BaselineSettings
-from limpet.server.explorer.tradeoff import noise_std, tradeoff_grid, typical_run_length
+from limpet.server.explorer.tradeoff import noise_std, tradeoff_grid, typical_norm
 from limpet.server.responses import ApiError, json_response
 from limpet.server.schemas import StrictModel
 from limpet.streams.monitor_plan import MAX_JOINT_COLUMNS
 
-MAX_FILE_BYTES = 32 << 20
 DATASET_CACHE: SizedLRUCache[ExplorerDataset] = SizedLRUCache(64 << 20)
 TRADEOFF_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(4 << 20)
 TRADEOFF_ENTRY_BYTES = 16 << 10  # approximately
@@ -39,9 +38,10 @@ class RunRequest(StrictModel):
 
 
 @router.get("/streams")
-def list_examples() -> Response:
+def list_examples(request: Request) -> Response:
     """List the example streams and the limits of files."""
-    limits = {"max_values": MAX_VALUES, "max_bytes": MAX_FILE_BYTES, "max_columns": MAX_COLUMNS}
+    max_bytes = request.app.state.request_guard.config.max_file_bytes
+    limits = {"max_values": MAX_VALUES, "max_bytes": max_bytes, "max_columns": MAX_COLUMNS}
     return json_response({"streams": examples.list_examples(), "limits": limits})
 
 
@@ -54,7 +54,7 @@ async def upload_data(
     ] = None,
 ) -> Response:
     """Store a file (CSV, TSV, JSON lines, Parquet, .gz) and return its schema."""
-    return await run_in_threadpool(_store_dataset, await _read_body(request), name, key_column)
+    return await run_in_threadpool(_store_dataset, await request.body(), name, key_column)
 
 
 @router.get("/data/{id}")
@@ -75,7 +75,7 @@ def read_data(
         "means": None
         if selection.means is None
         else [[*variable.T.copy()] for variable in selection.means.transpose(2, 0, 1)],
-        "typical_run_length": typical_run_length(selection.values),
+        "typical_norm": typical_norm(selection.values),
         "noise_std": noise_std(selection.values),
     }
     return json_response(content)
@@ -89,7 +89,7 @@ def create_run(request: RunRequest) -> Response:
 
 @router.post("/tradeoff")
 def compute_tradeoff(request: RunRequest) -> Response:
-    """Compute the mean squared error over γ and ρ where the true means are known, else the bound of Theorem 2."""
+    """Compute the MSE over γ and ρ, or the bound of Theorem 2 without true means."""
     if isinstance(request.settings, BaselineSettings):
         raise ApiError("invalid", "mode: must be auto or manual, got baseline, which has no γ and ρ.")
     dataset = _get_dataset(request.data)
@@ -100,21 +100,6 @@ def compute_tradeoff(request: RunRequest) -> Response:
         table = tradeoff_grid(dataset.select(request.key, request.columns), request.settings)
         TRADEOFF_CACHE.put(cache_key, table, TRADEOFF_ENTRY_BYTES)
     return json_response(table)
-
-
-async def _read_body(request: Request) -> bytes:
-    """Return the body of a request, or raise once it is too large."""
-    message = f"file: must be at most {MAX_FILE_BYTES >> 20} MB. Use `limpet detect FILE` for larger ones."
-    too_large = ApiError("too_large", message)
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > MAX_FILE_BYTES:
-        raise too_large
-    content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MAX_FILE_BYTES:
-            raise too_large
-    return bytes(content)
 
 
 def _store_dataset(content: bytes, name: str, key_column: str | None) -> Response:

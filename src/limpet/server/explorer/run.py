@@ -1,4 +1,4 @@
-"""Run one setting on one stream: results of every row, alarms, and the code for the same run."""
+"""Run a setting on a stream: results by row, alarms, and code of the same run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from limpet.exceptions import LimpetWarning
 from limpet.learners import Detector, Trace
 from limpet.learners._diagnostics import WarningOnce
 from limpet.learners.base import Learner
-from limpet.learners.input import LabelledArray
+from limpet.learners.input import LabeledArray
 from limpet.learners.results import Flags
 from limpet.metrics import segment_mse
 from limpet.server.explorer._lru import SizedLRUCache
@@ -46,7 +46,7 @@ NO_ALARMS: dict[str, Any] = {
 
 
 def run(data: ExplorerDataset, setting: AnySettings) -> dict[str, Any]:
-    """Return results by row, alarms, counts, and the same run as Python and as a command."""
+    """Return results by row, alarms, counts, and the run as Python and as a command."""
     learner = setting.learner()
     if isinstance(learner, DriftDetector):
         result = _run_drift_detector(learner, data)
@@ -56,7 +56,7 @@ def run(data: ExplorerDataset, setting: AnySettings) -> dict[str, Any]:
 
 
 class WarningCollector(WarningOnce):
-    """Collects the warnings of a learner, for the page; Python's warnings are global to all threads."""
+    """Collect a learner's warnings for the page; Python's are global to all threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,10 +73,10 @@ class WarningCollector(WarningOnce):
 
 def run_timed(learner: Learner, data: ExplorerDataset) -> tuple[Trace, float, list[str]]:
     """Return the trace with estimates, the milliseconds it took, and the warnings."""
-    learner._warnings = collector = WarningCollector()
-    rows = LabelledArray(data.values, data.names)
+    learner.warnings = collector = WarningCollector()
+    rows = LabeledArray(data.values, data.names)
     warm_up_learner = learner.clone()  # compiles and loads what the first points need
-    warm_up_learner._warnings = WarningCollector()
+    warm_up_learner.warnings = WarningCollector()
     warm_up_learner.process(data.values[: warm_up_learner.n_init + WARM_UP_POINTS], record="means")
     started = time.perf_counter()
     trace = learner.process(rows, record="means")
@@ -111,7 +111,7 @@ def _run_learner(learner: Learner, data: ExplorerDataset, setting: AnySettings) 
 
 
 def _auto_alarms_for(data: ExplorerDataset, setting: ManualSettings) -> dict[str, Any]:
-    """Return the alarms of an automatic learner; they do not depend on γ and ρ and are cached."""
+    """Return alarms of an automatic learner, cached: they do not depend on γ and ρ."""
     auto_settings = setting.to_auto_settings()
     cache_key = f"{data.content_hash} {auto_settings.model_dump_json()}"
     fields = AUTO_ALARMS_CACHE.get(cache_key)
@@ -123,7 +123,7 @@ def _auto_alarms_for(data: ExplorerDataset, setting: ManualSettings) -> dict[str
 
 
 def mse_by_phase(means: Vector, data: ExplorerDataset) -> dict[str, Any] | None:
-    """Return mean squared errors of the estimate: in total, before the first change, and after it.
+    """Return mean squared errors: in total, before the first change, and after it.
 
     None if the true means are unknown. If the learner has another number of components, all errors are None and
     `message` states it.
@@ -152,7 +152,7 @@ def _alarm_fields(trace: Trace, data: ExplorerDataset, alarms_by: str) -> dict[s
 
 
 def _latest_alarms(alarms: Sequence[Alarm], data: ExplorerDataset) -> dict[str, Any]:
-    """Return the records of the latest alarms with their times, and how many were omitted."""
+    """Return records of the latest alarms with times, and the number omitted."""
     times, records = data.times, []
     for alarm in alarms[-MAX_REPORTED_ALARMS:]:
         record = replace(alarm, time=None if times is None else times[alarm.row]).to_dict(data.names)
@@ -161,7 +161,7 @@ def _latest_alarms(alarms: Sequence[Alarm], data: ExplorerDataset) -> dict[str, 
 
 
 def _run_drift_detector(detector: DriftDetector, data: ExplorerDataset) -> dict[str, Any]:
-    """Run a detector on each variable; the score of a row is the largest of its variables."""
+    """Run a detector on each variable; a row has the largest of their scores."""
     detector.clone().process(data.values[:1])  # compiles
     started = time.perf_counter()
     scores = detector.process(data.values)
@@ -191,7 +191,7 @@ def _run_drift_detector(detector: DriftDetector, data: ExplorerDataset) -> dict[
 
 
 def _to_detection_flags(detector: DriftDetector, scores: Vector) -> Flags | None:
-    """Return whether each row and variable is a detection; None for a detector without a rule for it."""
+    """Return which rows and variables are detections; None without such a rule."""
     if isinstance(detector, ADWIN):
         return np.column_stack([_find_window_cuts(column) for column in scores.T])
     if isinstance(detector, KSWIN):
@@ -202,7 +202,7 @@ def _to_detection_flags(detector: DriftDetector, scores: Vector) -> Flags | None
 
 
 def _find_window_cuts(scores: Vector) -> Flags:
-    """Return where the window shrank; the row after a cut does not count as a second one."""
+    """Return where the window shrank; the row after a cut is not a second one."""
     flags = np.zeros(len(scores), bool)
     valid = np.flatnonzero(~np.isnan(scores))
     shrunk = scores[valid] > -1.0
@@ -263,7 +263,7 @@ def _to_python(data: ExplorerDataset, setting: AnySettings) -> str:
 
 
 def _to_command(data: ExplorerDataset, setting: AnySettings) -> str | None:
-    """Return the command for a file, None for baselines, which the command does not have."""
+    """Return the command for a file; None for baselines, which have no command."""
     if isinstance(setting, BaselineSettings):
         return None
     arguments = ["limpet", "detect", _file_name(data)]

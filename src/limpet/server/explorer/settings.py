@@ -7,17 +7,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from limpet._validation import FALSE_ALARM_RATE
+from limpet._validation import Interval
 from limpet.drift import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
 from limpet.drift.base import DriftDetector
 from limpet.learners import IEM, SDEM, SEM, SRA, Detector
 from limpet.learners.base import Learner
 from limpet.server.schemas import StrictModel
 
-FAR_FIELD = Field(ge=FALSE_ALARM_RATE.low, le=FALSE_ALARM_RATE.high, description="False alarms per point, at most.")
-Far = Annotated[float, FAR_FIELD]
-Positive = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
-Components = Annotated[int, Field(ge=1, le=5)]
+MAX_NUMBER = 1e12
+
+
+def _limits(learner_class: type[Learner], name: str, maximum: float | None = None) -> Any:
+    """Return a parameter's limits for pydantic; `maximum` is that of the explorer."""
+    constraint = learner_class.constraints[name]
+    interval = next(c for c in getattr(constraint, "constraints", [constraint]) if isinstance(c, Interval))
+    low = "ge" if interval.accepts(interval.low) else "gt"
+    limits: Any = {low: interval.low, "le": interval.high if maximum is None else maximum}
+    return Field(**limits)
+
+
+Far = Annotated[float, _limits(Detector, "far"), Field(description="False alarms per point, at most.")]
+Rho = Annotated[float, _limits(SRA, "rho")]
+Components = Annotated[int, _limits(SRA, "n_components", 5)]
 
 
 class AutoSettings(StrictModel):
@@ -26,8 +37,8 @@ class AutoSettings(StrictModel):
     mode: Literal["auto"] = "auto"
     far: Far = 1e-4
     n_components: Components | Literal["auto"] = 1
-    season: Annotated[int, Field(ge=0, le=20_000)] = 0
-    lags: Annotated[int, Field(ge=0, le=24)] = 0
+    season: Annotated[int, _limits(Detector, "season", 20_000)] | Literal[0] = 0
+    lags: Annotated[int, _limits(Detector, "lags", 24)] = 0
 
     def learner(self) -> Detector:
         """Return a new learner."""
@@ -39,13 +50,13 @@ class AutoSettings(StrictModel):
 
 
 class ManualSettings(StrictModel):
-    """The paper's algorithm: γ (None is ∞), and ρ or β and M; `far` is of the automatic learner that raises alarms."""
+    """The paper's algorithm: γ (None: ∞), ρ or β and M; `far` of its alarm Detector."""
 
     mode: Literal["manual"]
-    gamma: Positive | None = None
-    rho: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    beta: Positive | None = None
-    M: Positive | None = None
+    gamma: Annotated[float, _limits(SRA, "gamma", MAX_NUMBER)] | None = None
+    rho: Rho | None = None
+    beta: Annotated[float, _limits(SRA, "beta", MAX_NUMBER)] | None = None
+    M: Annotated[float, _limits(SRA, "M", MAX_NUMBER)] | None = None
     n_components: Components = 1
     norm: Literal["whitened", "mean", "full"] = "whitened"
     far: Far = 1e-4
@@ -56,11 +67,7 @@ class ManualSettings(StrictModel):
 
     def to_params(self) -> dict[str, Any]:
         """Return γ, and the parameters that differ from the defaults."""
-        params: dict[str, Any] = {} if self.n_components == 1 else {"n_components": self.n_components}
-        params["gamma"] = math.inf if self.gamma is None else self.gamma
-        steps = {"rho": self.rho, "beta": self.beta, "M": self.M}
-        params |= {name: value for name, value in steps.items() if value is not None}
-        return params if self.norm == "whitened" else params | {"norm": self.norm}
+        return {"gamma": math.inf} | self.model_dump(exclude={"mode", "far"}, exclude_defaults=True)
 
     def to_auto_settings(self) -> AutoSettings:
         """Return the settings of the automatic learner that raises the alarms."""
@@ -73,13 +80,13 @@ class BaselineSettings(StrictModel):
     mode: Literal["baseline"]
     name: Literal["SEM", "IEM", "SDEM", "ADWIN", "KSWIN", "PageHinkley", "RiverPageHinkley"]
     n_components: Components | None = None
-    rho: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    r: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    rho: Rho | None = None
+    r: Rho | None = None
     alpha: Annotated[float, Field(ge=0.0, le=100.0)] | None = None
-    delta: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
+    delta: Annotated[float, Field(ge=-MAX_NUMBER, le=MAX_NUMBER)] | None = None
     window: Annotated[int, Field(ge=2, le=5000)] | None = None
     stat: Annotated[int, Field(ge=1, le=1000)] | None = None
-    threshold: Positive | None = None
+    threshold: Annotated[float, Field(gt=0.0, le=MAX_NUMBER)] | None = None
 
     def learner(self) -> Learner | DriftDetector:
         """Return a new learner or detector."""

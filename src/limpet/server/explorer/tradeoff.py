@@ -1,4 +1,4 @@
-"""Errors over a grid of γ and ρ: measured on the stream, or the bound of the theory."""
+"""Errors over γ and ρ: measured on the stream, or the bound of the theory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from limpet import tradeoff
 from limpet._parallel import n_threads
 from limpet.core.state import Vector
 from limpet.learners import SRA
+from limpet.models._standardization import MAD_TO_SD
 from limpet.server.explorer.dataset import ExplorerDataset
 from limpet.server.explorer.run import mse_by_phase, run_timed
 from limpet.server.explorer.settings import AutoSettings, ManualSettings
@@ -25,7 +26,7 @@ MIN_OUTLIER_SHARE = 0.001  # without outliers, the theory has no optimal thresho
 
 
 def tradeoff_grid(data: ExplorerDataset, setting: AutoSettings | ManualSettings) -> dict[str, Any]:
-    """Return a table over γ and ρ: mean squared errors if the true means are known, else the bound of Theorem 2."""
+    """Return the MSE over γ and ρ, or the bound of Theorem 2 without true means."""
     if isinstance(setting, ManualSettings):
         manual = setting
     else:
@@ -35,8 +36,8 @@ def tradeoff_grid(data: ExplorerDataset, setting: AutoSettings | ManualSettings)
     if manual.norm == "whitened":
         low, high = GAMMA_RANGE_SD
     else:  # in the units of the data
-        length = typical_run_length(data.values)
-        low, high = 0.05 * length, 20.0 * length
+        norm = typical_norm(data.values)
+        low, high = 0.05 * norm, 20.0 * norm
     gammas = np.geomspace(low, high, N_GAMMAS)
     if data.means is not None and data.means.shape[1] == manual.n_components and len(data.values) <= MAX_MEASURED_ROWS:
         result = _measure_mse(data, manual, gammas)
@@ -45,21 +46,21 @@ def tradeoff_grid(data: ExplorerDataset, setting: AutoSettings | ManualSettings)
     return result | {"gammas": gammas, "rhos": RHO_GRID, "norm": manual.norm, "n_components": manual.n_components}
 
 
-def typical_run_length(values: Vector) -> float:
+def typical_norm(values: Vector) -> float:
     """Return the median norm of the points."""
-    lengths = np.sqrt(np.nansum(values**2, axis=1))
-    typical = float(np.median(lengths[np.isfinite(lengths)])) if np.isfinite(lengths).any() else 1.0
+    norms = np.sqrt(np.nansum(values**2, axis=1))
+    typical = float(np.median(norms[np.isfinite(norms)])) if np.isfinite(norms).any() else 1.0
     return typical or 1.0
 
 
 def noise_std(values: Vector) -> float:
-    """Return the standard deviation of the noise, from differences of neighbours, which shifts hardly change."""
+    """Return the sd of the noise from differences of neighbours, robust to shifts."""
     spreads = []
     for column in values.T:
         steps = np.abs(np.diff(column[np.isfinite(column)]))
         steps = steps[np.isfinite(steps)]
         if len(steps):
-            spreads.append(float(np.median(steps)) * 1.4826 / math.sqrt(2.0) or float(np.mean(steps)))
+            spreads.append(float(np.median(steps)) * MAD_TO_SD / math.sqrt(2.0) or float(np.mean(steps)))
     typical = float(np.median(spreads)) if spreads else 1.0
     return typical if 0.0 < typical < 1e100 else 1.0
 
@@ -92,7 +93,7 @@ def _measure_mse(data: ExplorerDataset, manual: ManualSettings, gammas: Vector) 
 
 
 def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector) -> dict[str, Any]:
-    """Compute the bound of the theory with constants fitted to the stream; those that are not fitted are 1."""
+    """Compute the theory's bound, constants fitted to the stream or otherwise 1."""
     auto = AutoSettings(n_components=manual.n_components).learner()
     run_timed(auto, data)
     fitted = auto.fitted_params() if auto.started else {"M": 1.5, "contamination": 0.01}
@@ -121,11 +122,11 @@ def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector
 
 
 def _max_deviation(data: ExplorerDataset) -> float:
-    """Return the largest distance of a point from the median, in robust standard deviations."""
+    """Return the largest distance of a point from the median, in robust sd."""
     values = data.values[np.isfinite(data.values).all(axis=1)]
     if not len(values):
         return 20.0
     median = np.median(values, axis=0)
-    spread = 1.4826 * np.median(np.abs(values - median), axis=0)
+    spread = MAD_TO_SD * np.median(np.abs(values - median), axis=0)
     spread = np.where(spread > 0.0, spread, np.maximum(values.std(axis=0), 1e-300))
     return float(np.clip(np.abs((values - median) / spread).max(), 5.0, 1e6))

@@ -1,1 +1,1 @@
-"""Ingestion: from posted points and sources to learned, stored and published results."""
+"""Ingestion: learn, store and publish points from requests and sources."""

@@ -1,4 +1,4 @@
-"""Process groups of requests: accept the points, learn them, store the results in one transaction."""
+"""Process groups of requests: accept, learn, store points in one transaction."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from limpet.server.ingest.stream_state import (
     summarize_alarm,
 )
 from limpet.server.responses import ApiError
+from limpet.server.schemas import MAX_KEY_CHARS
 from limpet.streams.checkpoint_store import learner_config
 from limpet.streams.event_time import LATE, EventTime, StreamClock
 from limpet.streams.monitor_plan import warmup_points
@@ -39,7 +40,6 @@ from limpet.streams.timestamps import parse_iso_ns
 
 log = logging.getLogger("limpet.server")
 IDEMPOTENCY_TTL_S = 86_400.0
-MAX_KEY_CHARS = 200
 RESERVED_KEY_SUFFIXES = ("points", "history", "events")  # last parts of paths below /streams/{key}
 
 
@@ -78,7 +78,7 @@ class IngestRequest:
 
 
 def check_key(key: Any) -> str:
-    """Return the key of a stream, or raise if it cannot be stored, shown and used in a path."""
+    """Return a stream's key; raise if it cannot be stored, shown and used in a path."""
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_CHARS:
         raise ApiError("invalid_key", f"stream: must be a string of 1 to {MAX_KEY_CHARS} characters, got {key!r:.60}.")
     if any(ord(char) < 32 or 127 <= ord(char) < 160 or "\ud800" <= char <= "\udfff" for char in key):
@@ -94,7 +94,7 @@ def check_key(key: Any) -> str:
 
 
 class GroupProcessor:
-    """The state of all streams, in memory and in the database. Only the writer thread calls its methods."""
+    """State of all streams in memory and database, for the writer thread only."""
 
     def __init__(self, store: Store, learner: Detector | SRA, max_streams: int) -> None:
         self.store, self.max_streams = store, max_streams
@@ -111,7 +111,7 @@ class GroupProcessor:
         self.recover()
 
     def recover(self) -> None:
-        """Restore the state in memory from the database: at the start, and after a failed transaction.
+        """Restore the state in memory at the start and after a failed transaction.
 
         Load the last checkpoint and replay the points after it. The state of a stream does not depend on how its points
         were split into calls, to the last bit, so that the restored state equals the lost one.
@@ -125,7 +125,7 @@ class GroupProcessor:
             log.info("replayed %d points after the last checkpoint", n_replayed)
 
     def _read_state(self, connection: Connection) -> int:
-        """Replace learners and registry by the state in the database; return the number of replayed points."""
+        """Read learners and registry; return the number of points replayed."""
         learners, registry = self.learners, self.registry
         checkpoint_id, bodies, row_counts = read_checkpoint(connection)
         learners.restore(bodies)
@@ -208,7 +208,7 @@ class GroupProcessor:
         return accepted
 
     def _accept_parts(self, parts: list[StreamPoints]) -> list[AcceptedPoints]:
-        """Align points with their streams, register new streams, skip late and duplicate points."""
+        """Align points with streams, register new streams, skip late ones, duplicates."""
         aligned = [_align_values(part, self.registry.by_key.get(part.key)) for part in parts]
         n_new, n_streams = sum(part.key not in self.registry.by_key for part in parts), len(self.registry.by_key)
         if n_new and n_streams + n_new > self.max_streams:
@@ -287,7 +287,7 @@ def _restore_latest(stream: StreamInfo, block: PointBlock) -> None:
 
 
 def _to_event_time(text: str) -> EventTime | None:
-    """Return a stored time in comparable form: nanoseconds since 1970 for a date, a float for a number."""
+    """Return a stored time as nanoseconds since 1970 or, for a number, as a float."""
     time = to_api_time(text)
     return parse_iso_ns(time) if isinstance(time, str) else float(time)
 
@@ -347,7 +347,7 @@ def _check_time_kind(part: StreamPoints, stream: StreamInfo) -> None:
 
 
 def _skip_late(stream: StreamInfo, part: StreamPoints, values: Vector) -> tuple[list[int], dict[str, int]]:
-    """Return the indexes of the points to learn, and how many were skipped for which reason."""
+    """Return the indices of points to learn, and the number skipped by reason."""
     if part.event_times.count(None) == len(part):
         return list(range(len(part))), {"late": 0, "duplicate": 0}
     timed_points = zip(part.event_times, values.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Read a source of `limpet watch` into the monitor; its position is stored with the points, in one transaction."""
+"""Read a source into the monitor; store its position and points atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from limpet.server.responses import ApiError
 from limpet.streams.batch import Batch, composite_keys
 from limpet.streams.event_time import EventTime
 from limpet.streams.monitor_plan import should_split
-from limpet.streams.results import to_str_list
+from limpet.streams.results import NO_VALUE, OUT_OF_RANGE, to_str_list
 from limpet.streams.schema import Schema
 from limpet.streams.sources.base import BaseSource, ProbedSource, split_batch
 from limpet.streams.timestamps import format_times, to_comparable
@@ -88,7 +88,7 @@ class SourceReader:
         parts, is_valid = [], are_valid(batch.values)
         is_gap = (batch.variable_names is not None) & np.isnan(batch.values).all(axis=1)  # of a split record
         if n_invalid := int(np.count_nonzero(~is_valid & ~is_gap)):
-            self._log_invalid(n_invalid, "without a value, infinite, or beyond 1e150")
+            self._log_invalid(n_invalid, f"{NO_VALUE}, {OUT_OF_RANGE}")
         for part in split_by_stream(batch if is_valid.all() else batch.filter(is_valid), self.default_key):
             try:
                 check_key(part.key)
@@ -103,7 +103,7 @@ class SourceReader:
             self._log_invalid(len(part), f"{part.key!r:.80}: {reason}")
 
     def _submit(self, request: IngestRequest) -> IngestRequest:
-        """Submit a request until it is stored, with retries while the database is unavailable."""
+        """Submit a request until it is stored; retry while the database is unavailable."""
         while True:
             try:
                 self._monitor.writer.submit(request).result()
@@ -134,7 +134,7 @@ def split_by_stream(batch: Batch, default_key: str) -> Iterator[StreamPoints]:
 
 
 def _to_event_times(batch: Batch) -> tuple[list[str | None], list[EventTime | None]]:
-    """Return times as strings and in comparable form; None where they cannot be compared."""
+    """Return times as strings and in comparable form, None if not comparable."""
     event_times = None if batch.times is None else to_comparable(batch.times)
     if batch.times is None or event_times is None:
         return [None] * len(batch), [None] * len(batch)

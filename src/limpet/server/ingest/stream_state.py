@@ -1,4 +1,4 @@
-"""All streams in memory: their summaries, for the list of streams, and their learners."""
+"""All streams in memory: their summaries for the list, and their learners."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class StreamInfo:
 
     @property
     def names(self) -> list[str]:
-        """Names of the variables: without names "value" for a single one, indices for several."""
+        """Names of the variables; without names, "value" for one, indices for several."""
         width = self.entry.width
         return list(self.entry.names or (["value"] if width == 1 else map(str, range(width))))
 
@@ -77,7 +77,7 @@ class StreamInfo:
         self.open_alarm = self.newest_alarm = summarize_alarm(alarm)
 
     def to_api(self, n_warmup_points: int) -> dict[str, Any]:
-        """Return the stream as the API has it; up to `n_warmup_points` some kinds of alarm are not possible."""
+        """Return the stream for the API; some alarms need more than `n_warmup_points`."""
         return {
             "key": self.entry.key,
             "variables": self.names,
@@ -138,7 +138,7 @@ class StreamRegistry:
         self._sorted_streams.clear()
 
     def touch(self, changed: Iterable[StreamInfo], *, has_new_order: bool) -> None:
-        """Mark streams as changed by one group; alarms that are raised or acknowledged change the order."""
+        """Mark streams as changed by a group; raised or acknowledged alarms reorder them."""
         self.seq += 1
         for stream in changed:
             stream.seq = self.seq
@@ -153,7 +153,7 @@ class StreamRegistry:
         return counts | {"n_points": self.n_points, "seq": self.seq}
 
     def list_streams(self, search: str, sort: str, offset: int, limit: int) -> dict[str, Any]:
-        """Return a page of matching streams as the API has them, with their number and the totals."""
+        """Return a page of matching streams for the API, their number and the totals."""
         with self.lock:
             matches, part = self._get_sorted(sort), search.casefold()
             if part:
@@ -162,7 +162,7 @@ class StreamRegistry:
             return {"total": len(matches), **self.totals(), "streams": streams}
 
     def changed_since(self, seq: int, max_streams: int) -> dict[str, Any]:
-        """Return the streams that have changed since a group; if they are too many, those with the newest alarms."""
+        """Return streams changed since a group; if too many, those with newest alarms."""
         with self.lock:
             changed = list(takewhile(lambda stream: stream.seq > seq, reversed(self.by_id.values())))
             is_truncated = len(changed) > max_streams
@@ -227,14 +227,14 @@ class StreamRun:
 
 
 class LearnerPool:
-    """Learners of all streams: a fleet, keyed by stream id, for each number of variables."""
+    """Learners of all streams: a fleet by stream id for each number of variables."""
 
     def __init__(self, learner: Detector | SRA) -> None:
         self.learner = Fleet(learner).learner  # raises for learners that a fleet cannot have
         self._fleets: dict[int, Fleet] = {}
 
     def process(self, width: int, runs: Sequence[StreamRun]) -> tuple[Trace, Vector]:
-        """Learn one run of each of some streams, sorted so that the long ones, with estimates inside, are first.
+        """Learn a run of each of some streams; long runs, with estimates, must be first.
 
         Return the results, run by run, and the estimates after some of the points, NaN after the others.
         """
@@ -301,7 +301,7 @@ class LearnerPool:
 
 
 def _process_run(fleet: Fleet, run: StreamRun) -> tuple[Trace, Vector]:
-    """Learn a run by the learner of its stream; record estimates regularly, around changes and at the end."""
+    """Learn a run; record estimates regularly, around changes and at the end."""
     traces, values, means = [], run.values, np.full(run.values.shape, np.nan)
     if run.stream_id not in fleet:
         traces.append(fleet.update(np.array([run.stream_id]), values[:1]))  # creates the learner
@@ -320,7 +320,7 @@ def _process_run(fleet: Fleet, run: StreamRun) -> tuple[Trace, Vector]:
 
 
 def _process_short_runs(fleet: Fleet, runs: Sequence[StreamRun]) -> tuple[Trace, Vector]:
-    """Learn short runs in one call; record the estimate at the end of a run that crosses a recording interval."""
+    """Learn short runs in one call; record estimates where one crosses an interval."""
     counts = [len(run.values) for run in runs]
     values = np.concatenate([run.values for run in runs])
     trace = fleet.update(np.repeat([run.stream_id for run in runs], counts), values)
@@ -341,7 +341,7 @@ def _process_short_runs(fleet: Fleet, runs: Sequence[StreamRun]) -> tuple[Trace,
 def process_group_of_width(
     learners: LearnerPool, width: int, pieces: list[AcceptedPoints], now: float, first_alarm_id: int
 ) -> tuple[list[tuple[int, PointBlock]], list[tuple[int, dict[str, Any]]]]:
-    """Learn accepted points of streams with the same number of variables, and update these streams.
+    """Learn accepted points of streams of equal width, and update these streams.
 
     Return points with their results, and alarms as the API has them, both with the ids of their streams.
     """

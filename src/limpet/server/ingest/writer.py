@@ -1,4 +1,4 @@
-"""The writer thread: process all queued requests as one group, so that they share one commit."""
+"""The writer thread: process all queued requests as a group with one commit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WriterTask:
 
 
 class Compactor:
-    """Merges short blocks and downsamples old points, beyond `retain_points` points of a stream."""
+    """Merge short blocks; downsample a stream's points beyond `retain_points`."""
 
     def __init__(self, retain_points: int) -> None:
         self.retain_points = retain_points
@@ -57,7 +57,7 @@ class Compactor:
         self._n_new_points += n_points
 
     def compact(self, processor: GroupProcessor) -> None:
-        """Check some streams; compact up to twice as many points as were added, in one transaction."""
+        """Check some streams; in a transaction, compact up to twice the points added."""
         n_done, budget, due = -1, 2 * self._n_new_points, list[StreamInfo]()
         while self._candidates and n_done < budget:
             stream_id = next(iter(self._candidates))
@@ -81,7 +81,7 @@ class Compactor:
         return n_rows > self.retain_points and needs_compaction(n_rows, self.retain_points)
 
     def _compact_stream(self, connection: Connection, stream: StreamInfo, checkpointed_rows: int) -> None:
-        """Merge the short blocks of a stream and downsample its oldest points, if either are too many."""
+        """Merge a stream's short blocks, downsample its oldest points, if too many."""
         stream_id, width = stream.entry.id, stream.entry.width
         if stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD:
             merge_blocks(connection, stream_id, stream.merged_until, stream.n_points, width)
@@ -213,7 +213,7 @@ class WriterThread:
             self._on_change(changed)
 
     def _recover(self) -> None:
-        """Restore the state from the database; if it cannot be read, a later call retries."""
+        """Restore the state from the database; if that fails, a later call retries."""
         self._is_consistent, self._checkpoint_writer = False, None
         try:
             self.processor.recover()
@@ -242,7 +242,7 @@ class WriterThread:
             self._compactor.compact(self.processor)
 
     def _write_chunk(self) -> None:
-        """Write the next chunk of the checkpoint; a checkpoint of which a chunk failed is abandoned."""
+        """Write the next chunk of the checkpoint; abandon the checkpoint on failure."""
         checkpoint, self._checkpoint_writer = self._checkpoint_writer, None
         assert checkpoint is not None
         try:

@@ -24,7 +24,7 @@ def list_alarms(
     open: Annotated[
         bool | None, Query(description="Only alarms that are not acknowledged, or only those that are.")
     ] = None,
-    stream: Annotated[str | None, Query(max_length=200, description="The key of a stream.")] = None,
+    stream: Annotated[str | None, Query(max_length=schemas.MAX_KEY_CHARS, description="The key of a stream.")] = None,
     limit: Annotated[int, Query(ge=0, le=10_000)] = 100,
     before: Annotated[int | None, Query(ge=0, le=2**53, description="Only alarms with smaller ids.")] = None,
 ) -> Response:

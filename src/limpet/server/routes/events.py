@@ -1,4 +1,4 @@
-"""Server-sent events: clients receive what is new, and resume after a lost connection."""
+"""Server-sent events: send what is new, and resume after a lost connection."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EventStream(StreamingResponse):
 
 @router.get("/events", response_class=EventStream, responses=EVENT_STREAM_RESPONSES)
 async def subscribe_all(monitor: MonitorDep, last_event_id: LastEventId = None) -> EventStream:
-    """Send the summaries of streams that have changed, as events "streams", a few per second at most."""
+    """Send summaries of changed streams, as "streams" events, a few per second."""
     monitor.notifier.check_capacity()
     epoch, _, seq = (last_event_id or "").partition("-")
     since = monitor.processor.registry.seq
@@ -57,7 +57,8 @@ async def subscribe_stream(
     """Send new points of a stream, as events "points" whose id is their last row.
 
     With `Last-Event-ID`, which browsers send automatically, or `after`, the stream resumes after that row, without gaps
-    or duplicates. An event "alarm_changed" has an alarm that was acknowledged or noted.
+    or duplicates. An event "alarm_changed" has an alarm that was acknowledged or noted; "alarms_changed": several have
+    changed; "reset": the stream was created again, rows start from 0; "deleted": the stream was deleted.
     """
     stream = monitor.get_stream(key)
     monitor.notifier.check_capacity()

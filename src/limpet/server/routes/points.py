@@ -1,4 +1,4 @@
-"""Endpoints that accept points: parse and validate a body, learn its points, return what was stored."""
+"""Endpoints for points: parse, validate and learn a body, return what was stored."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
 from limpet.server import schemas
 from limpet.server.db.points import VariableNames
-from limpet.server.ingest.processor import MAX_KEY_CHARS, IngestRequest, StreamPoints, check_key
+from limpet.server.ingest.processor import IngestRequest, StreamPoints, check_key
 from limpet.server.monitor import Monitor, MonitorDep
 from limpet.server.responses import ApiError, json_response
+from limpet.server.schemas import MAX_IDEMPOTENCY_KEY_CHARS, MAX_KEY_CHARS, MAX_VARIABLES
 from limpet.streams.event_time import EventTime
 from limpet.streams.timestamps import is_number, parse_iso_ns
 
 router = APIRouter(tags=["points"])
 MAX_REQUEST_POINTS = 50_000
-MAX_VARIABLES = 32
-MAX_IDEMPOTENCY_KEY_CHARS = 200
 ERROR_RESPONSES = schemas.document_errors(400, 409, 413, 415, 422, 429, 503)
 IDEMPOTENCY_KEY_PARAM = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARS, "pattern": "^[!-~]+$"},
     "description": "Makes the request safe to retry: within a day, a request with the same key returns the first "
     "response, and its points are not learned twice.",
 }
@@ -75,7 +74,7 @@ async def post_many_streams(request: Request, monitor: MonitorDep) -> Response:
 async def _learn(
     request: Request, monitor: Monitor, parse: Callable[[list[Any]], list[StreamPoints]]
 ) -> list[dict[str, Any]]:
-    """Parse the body of a request and learn its points; return the response by stream once they are stored."""
+    """Parse a body, learn its points, return a response per stream once stored."""
     media_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise ApiError("unsupported_media_type", f"Content-Type: must be application/json, got {media_type!r:.60}.")
@@ -98,7 +97,7 @@ async def _learn(
 
 
 def _extract_points(content: Any) -> list[Any]:
-    """Return the points of a decoded body: a point, a list, or an object with a list under points."""
+    """Return the points of a decoded body: a point, list, or object with `points`."""
     if isinstance(content, dict) and "points" in content:
         if len(content) > 1 or not isinstance(content["points"], list):
             raise ApiError("invalid_point", "points: must be a list, without further fields next to it.")
@@ -125,7 +124,7 @@ def _group_by_stream(points: list[Any]) -> list[StreamPoints]:
 
 
 def parse_stream_points(key: str, points: Sequence[Any]) -> StreamPoints:
-    """Parse decoded points of one stream, or raise for the first one that cannot be used.
+    """Parse decoded points of a stream; raise for the first that cannot be used.
 
     Each is a number, a list of numbers, or an object with value or values, and optionally time.
     """
@@ -201,7 +200,7 @@ def _to_column(points: Sequence[float]) -> Vector:
 
 
 def _to_matrix_by_name(points: list[Any]) -> tuple[Vector, VariableNames]:
-    """Return the values of points that name their variables, (n, d), and the names in order of appearance."""
+    """Return values (n, d) of named variables, and names in order of appearance."""
     names: dict[str, int] = {}
     for index, point in enumerate(points):
         if not isinstance(point, dict):

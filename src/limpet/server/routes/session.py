@@ -1,4 +1,4 @@
-"""Endpoints of the session: pages exchange the token for a cookie, which event streams can send."""
+"""Endpoints of the session: exchange the token for a cookie for event streams."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def log_in(request: Request, login: schemas.Login) -> Response:
     if config.token is None:
         return json_response({"token_required": False, "ok": True})
     if not config.is_token(login.token):
-        request_guard.reject_token(request.client.host if request.client else "")
+        request_guard.refuse_token(request.client.host if request.client else "")
     response = json_response({"token_required": True, "ok": True})
     is_https = request.scope["scheme"] == "https"
     response.set_cookie(COOKIE_NAME, config.session_token(), httponly=True, samesite="strict", secure=is_https)

@@ -25,7 +25,7 @@ NOT_FOUND_RESPONSE = schemas.document_errors(404)
 @router.get("/streams", response_model=schemas.StreamPage)
 def list_streams(
     monitor: MonitorDep,
-    search: Annotated[str, Query(max_length=200, description="Part of a key.")] = "",
+    search: Annotated[str, Query(max_length=schemas.MAX_KEY_CHARS, description="Part of a key.")] = "",
     sort: Literal["alarming", "name", "recent"] = "alarming",
     limit: Annotated[int, Query(ge=0, le=100_000)] = 100,
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
@@ -41,7 +41,7 @@ def read_points(
     after: Annotated[int, Query(ge=-1, le=2**53, description="The row before the first one to return.")] = -1,
     limit: Annotated[int, Query(ge=1, le=50_000)] = 1000,
 ) -> Response:
-    """Return points with their results; older ones than the latest are in the history only."""
+    """Return the latest points with their results; older ones are in the history."""
     stream = monitor.get_stream(key)
     with monitor.store.read_connection() as connection:
         points = read_points_after(connection, stream.entry.id, after, limit, stream.entry.width)
@@ -82,7 +82,7 @@ async def delete_stream(monitor: MonitorDep, key: str) -> Response:
 
 
 def _describe_stream(monitor: Monitor, stream: StreamInfo) -> dict[str, Any]:
-    """Return the summary and the estimates of a stream, and the summary of an automatic learner."""
+    """Return a stream's summary and estimates, and an automatic learner's summary."""
     content = stream.to_api(monitor.processor.registry.n_warmup_points)
     content |= {"estimate": None, "summary": None, "fitted_params": None}
     learner = monitor.processor.learners.get(stream.entry.width, stream.entry.id)

@@ -120,9 +120,9 @@ function resize(group, root) {
 
 function addPanel(group, root, panel, sync, last) {
   const valueLabel = h("span", { class: "chart-values numbers" });
-  const labelledSeries =
+  const labeledSeries =
     panel.series.length > 1 ? panel.series.filter((series) => series.kind !== "none" && series.label) : [];
-  const legend = [...labelledSeries, ...(panel.legend ?? [])].map(makeLegendItem);
+  const legend = [...labeledSeries, ...(panel.legend ?? [])].map(makeLegendItem);
   const container = h(
     "div",
     { class: "chart" },

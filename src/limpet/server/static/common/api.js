@@ -4,9 +4,9 @@ import { h } from "./dom.js";
 import { capitalize } from "./format.js";
 
 export class ApiError extends Error {
-  constructor(status, code, message, details) {
+  constructor(status, code, message) {
     super(message);
-    Object.assign(this, { status, code, details });
+    Object.assign(this, { status, code });
   }
 }
 
@@ -28,7 +28,7 @@ export async function api(path, { method = "GET", body, headers = {}, signal } =
   const data = text && response.headers.get("Content-Type")?.startsWith("application/json") ? JSON.parse(text) : text;
   if (!response.ok) {
     const error = data?.error ?? { code: "unknown", message: `${response.status} ${response.statusText}` };
-    throw new ApiError(response.status, error.code, error.message, error.details);
+    throw new ApiError(response.status, error.code, error.message);
   }
   return data;
 }

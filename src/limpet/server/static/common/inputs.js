@@ -7,12 +7,12 @@ const SLIDER_STEPS = 1000;
 let count = 0;
 
 /** Parse a number as users type it: 3.5, 3,5, 10,000 and 0,005; NaN for other strings. */
-export function readNumber(numberInput) {
-  const text = numberInput.replace(/\s/g, "");
+export function readNumber(typed) {
+  const text = typed.replace(/\s/g, "");
   if (/^(∞|inf(inity)?)$/i.test(text)) return Infinity;
   const grouped = /^-?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$/.test(text);
-  const formatValue = grouped ? text.replaceAll(",", "") : text.replace(",", "."); // a comma that does not group digits is a decimal comma
-  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(formatValue) ? Number(formatValue) : NaN;
+  const decimal = grouped ? text.replaceAll(",", "") : text.replace(",", "."); // a comma that does not group digits is a decimal comma
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(decimal) ? Number(decimal) : NaN;
 }
 
 /** A line below an input for the reason why its value is invalid; `showProblem("")` clears it. */
@@ -26,7 +26,7 @@ function makeErrorText(input) {
     if (why) input.setAttribute("aria-describedby", line.id);
     else input.removeAttribute("aria-describedby");
   };
-  return { line, showProblem: showProblem };
+  return { line, showProblem };
 }
 
 /**
@@ -68,7 +68,7 @@ export function slider({
     "aria-label": `${label}, as a number`,
     "data-name": name ? `${name}-number` : undefined,
   });
-  const { line, showProblem: showProblem } = makeErrorText(number);
+  const { line, showProblem } = makeErrorText(number);
   const element = h(
     "div",
     { class: "field" },
@@ -169,7 +169,7 @@ export function numberInput({ label, hint, min, max, value, onchange, name }) {
     class: "typed numbers",
     "data-name": name,
   });
-  const { line, showProblem: showProblem } = makeErrorText(input);
+  const { line, showProblem } = makeErrorText(input);
   input.addEventListener("change", () => {
     const x = readNumber(input.value);
     const fits = Number.isInteger(x) && x >= min && x <= max;

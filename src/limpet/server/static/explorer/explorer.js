@@ -63,7 +63,7 @@ function makeSide(name, modes) {
       settings: () => state.sides[name] ?? (state.sides[name] = defaultSettings({ mode: "baseline" })),
       onChange: () => onSettingsChange(name),
       // The paper's norms have the units of the data: sliders are scaled to these.
-      scale: (s) => (s.norm === "whitened" ? 1 : (state.data?.typical_run_length ?? 1) / 5),
+      scale: (s) => (s.norm === "whitened" ? 1 : (state.data?.typical_norm ?? 1) / 5),
     }),
     run: latestOnly((input) => runSettings(name, input)),
   };

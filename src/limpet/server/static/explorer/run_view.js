@@ -56,13 +56,13 @@ export function createRunView({ side, sync, onzoom }) {
     const zoomed = charts?.zoomed ?? null;
     if (now !== shape) {
       charts?.destroy();
-      charts = createPanels(container, { panels: panels, sync, onzoom, onwindow: (zoomed) => (all.hidden = !zoomed) });
+      charts = createPanels(container, { panels, sync, onzoom, onwindow: (zoomed) => (all.hidden = !zoomed) });
       if (shape && JSON.parse(shape)[0] === data.id && JSON.parse(shape)[1] === data.key) charts.zoomed = zoomed;
       shape = now;
     }
     charts.set({ x: data.rows, times: data.times, data: toChartData(data, run), events: makeEvents(data, run) });
   }
-  return { element, show, setBusy: setBusy, charts: () => charts };
+  return { element, show, setBusy, charts: () => charts };
 }
 
 function makeFigures(data, run) {

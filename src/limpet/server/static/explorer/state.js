@@ -29,7 +29,7 @@ export const suggestedSettings = ({ suggested }) => ({
   norm: DEFAULTS.norm,
 });
 
-/** Minimum and maximum of settings, as on the server. */
+/** Minimum and maximum of the settings on the page; the server accepts all of these, and validates every request. */
 export const LIMITS = {
   far: [1e-12, 0.1],
   components: [0, 5],

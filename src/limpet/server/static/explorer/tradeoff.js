@@ -34,20 +34,20 @@ function legend() {
   const sign = (kind, words) => h("span", {}, h("i", { class: `sign ${kind}`, "aria-hidden": "true" }), words);
   const relation = sign("line", "");
   const allowed = sign("line dotted", "largest ρ that the theory allows");
-  const drawStar = h("span", {}, h("i", { class: "map-star", "aria-hidden": "true" }, "★"), "best pair");
+  const star = h("span", {}, h("i", { class: "map-star", "aria-hidden": "true" }, "★"), "best pair");
   const element = h(
     "p",
     { class: "map-legend small soft" },
     h("span", {}, "smallest ", scale, ` ${Math.round(10 ** COLOR_RANGE_DECADES)} times as large and more`),
     sign("marks", "the setting"),
-    drawStar,
+    star,
     relation,
     allowed,
   );
   const show = (map, { beta, M }) => {
     relation.lastChild.textContent = `the paper's relation, β = ${formatNumber(beta, 3)}, M = ${formatNumber(M, 3)}`;
     allowed.hidden = !map.limits;
-    drawStar.hidden = !map.best;
+    star.hidden = !map.best;
     element.hidden = false;
   };
   element.hidden = true;

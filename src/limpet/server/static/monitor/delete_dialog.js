@@ -22,7 +22,11 @@ export function openDeleteDialog({ key, path, nPoints, onDeleted }) {
   };
   dialog.append(
     h("h2", {}, "Delete ", h("span", { class: "key" }, key), "?"),
-    h("p", {}, `This permanently deletes ${pluralize(nPoints, "point")}, all alarms and notes, and the learned model.`),
+    h(
+      "p",
+      {},
+      `This permanently deletes ${pluralize(nPoints, "point")}, all alarms and notes, and the state of its learner.`,
+    ),
     h(
       "div",
       { class: "row" },

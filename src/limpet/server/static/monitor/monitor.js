@@ -84,7 +84,7 @@ function onHashChange() {
   if (view?.key !== key) {
     const before = view?.key;
     view?.close();
-    view = key === null ? null : new StreamView(key, { streams, closeView: closeView });
+    view = key === null ? null : new StreamView(key, { streams, closeView });
     if (view) right.append(view.element);
     else if (openedByKeyboard) list.focusOn(before);
   }

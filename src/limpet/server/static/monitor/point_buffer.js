@@ -10,13 +10,13 @@ const minOrNull = (a, b) => (a === null ? b : b === null ? a : Math.min(a, b));
 const maxOrNull = (a, b) => (a === null ? b : b === null ? a : Math.max(a, b));
 const lastKnown = (a, b) => b ?? a;
 const sum = (a, b) => a + b;
-const first = (a) => a;
+const keepFirst = (a) => a;
 
 /** How two neighbouring buckets are merged. */
 const MERGE = {
-  rows: first,
+  rows: keepFirst,
   counts: sum,
-  times: first,
+  times: keepFirst,
   score: maxOrNull,
   p_value: minOrNull,
   n_rejected: sum,
@@ -168,9 +168,9 @@ export class PointBuffer {
   rejectedValues(j, estimateLine = this.estimateLine(j)) {
     return this.rows.map((_, i) => {
       if (!this.n_rejected[i]) return null;
-      const [low, high, centre] = [this.low[j][i], this.high[j][i], estimateLine[i]];
-      if (low === null || centre === null) return high;
-      return centre - low > high - centre ? low : high;
+      const [low, high, center] = [this.low[j][i], this.high[j][i], estimateLine[i]];
+      if (low === null || center === null) return high;
+      return center - low > high - center ? low : high;
     });
   }
 }

@@ -219,7 +219,7 @@ export class StreamView {
     this.paused = !this.paused;
     this.pause.textContent = this.paused ? "Resume" : "Pause";
     this.pause.setAttribute("aria-pressed", String(this.paused));
-    if (!this.paused) this.draw();
+    this.draw(); // also when pausing: no drawing remains scheduled
   }
 
   /** Load the points of the span; the charts are dimmed meanwhile. */

@@ -10,8 +10,8 @@ export function createSummaryPanel(path, text) {
   const output = h("pre", {}, text ?? "Not initialized yet.");
   const details = h(
     "details",
-    { class: "card model-summary" },
-    h("summary", {}, "Model summary"),
+    { class: "card summary-panel" },
+    h("summary", {}, "Summary"),
     h(
       "p",
       { class: "soft small" },

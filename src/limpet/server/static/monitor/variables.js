@@ -14,7 +14,7 @@ export class Variables {
 
   /** `onChange()` is called when other variables are shown. */
   constructor(names, onChange) {
-    Object.assign(this, { names, onChange: onChange });
+    Object.assign(this, { names, onChange });
     this.element = h("div", { class: "chips row", hidden: names.length <= MAX_SHOWN });
     this.#show(this.#completed([]));
   }
