@@ -160,17 +160,17 @@ def invalid_param_error(name: str, constraint: str, value: Any, advice: str = ""
     return InvalidInputError(f"{name}: {constraint}, got {truncate(repr(value), 200)}. {advice}".rstrip())
 
 
-def check_floats(name: str, value: Any) -> FloatArray:
-    """Return a number or numbers as a float64 array."""
+def check_floats(name: str, value: Any, *, allow_bool: bool = False) -> FloatArray:
+    """Return a number or numbers as float64 in one layout, with one summation order."""
     import numpy as np
 
     try:
         values = np.asarray(value)
     except ValueError:  # rows of unequal length
         values = np.asarray(None)
-    if values.dtype.kind not in "iuf":
+    if values.dtype.kind not in ("iufb" if allow_bool else "iuf"):
         raise invalid_param_error(name, "must be a number or an array of numbers", value)
-    return values.astype(np.float64)
+    return values.astype(np.float64, order="C")
 
 
 def check_positive(

@@ -140,8 +140,10 @@ def test_fewer_points_than_components(K, n):
     learner.process(np.arange(n, dtype=float))
     assert not learner.started
     assert_sound(learner)  # of a preliminary initialization
-    with pytest.warns(LimpetWarning, match="^n_init: 1 points"):
+    with pytest.warns(LimpetWarning, match="^n_init: ") as warned:
         early = lp.SRA(K, rho=0.01, n_init=1)
+    warning = warned[0].message
+    assert (warning.code, warning.fields) == ("few_init_points", {"n_init": 1, "min_init_points": 2 * K})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
         early.process(np.arange(200.0) % 3)

@@ -239,9 +239,11 @@ def test_constant_streams_and_changes_after_them():
     assert run_detector(mostly, far=1e-3)[0].sum() < 75
 
 
-@pytest.mark.parametrize(("shift", "kind"), [(1.0, "up"), (-1.0, "down"), (3.0, "up"), (-8.0, "down"), (1e6, "up")])
+@pytest.mark.parametrize(
+    ("shift", "direction"), [(1.0, "up"), (-1.0, "down"), (3.0, "up"), (-8.0, "down"), (1e6, "up")]
+)
 @pytest.mark.parametrize("d", [1, 3])
-def test_a_shift_is_one_alarm_with_a_correct_description(shift, kind, d):
+def test_a_shift_is_one_alarm_with_a_correct_description(shift, direction, d):
     onsets, sizes = [], []
     for seed in range(9):
         rows = make_normal(400 + seed, 1250, d) * 5.0
@@ -249,7 +251,7 @@ def test_a_shift_is_one_alarm_with_a_correct_description(shift, kind, d):
         alarms = np.flatnonzero(run_detector(rows, far=1e-5)[0])
         assert len(alarms) == 1
         change = describe_change_at(rows, alarms[0], far=1e-5)
-        assert change.kind == kind
+        assert change.direction == direction
         assert change.variable == d - 1
         sizes.append((change.shift_sd / shift, change.shift / (5.0 * shift)))
         assert sum(change.evidence_shares) == pytest.approx(1.0)
@@ -272,8 +274,8 @@ def test_a_change_during_the_warm_up_does_not_raise_the_threshold():
     assert n_quick >= 9
 
 
-@pytest.mark.parametrize(("factor", "kind"), [(3.0, "wider"), (0.3, "narrower")])
-def test_change_of_spread_is_described(factor, kind):
+@pytest.mark.parametrize(("factor", "direction"), [(3.0, "wider"), (0.3, "narrower")])
+def test_change_of_spread_is_described(factor, direction):
     n_correct, ratios = 0, []
     for seed in range(10):
         rows = make_normal(200 + seed, 2600)
@@ -281,7 +283,7 @@ def test_change_of_spread_is_described(factor, kind):
         flags = run_detector(rows, far=1e-5)[0]
         assert flags[2000:2100].sum() == 1
         change = describe_change_at(rows, 2000 + flags[2000:].argmax(), far=1e-5)
-        n_correct += change.kind == kind
+        n_correct += change.direction == direction
         ratios.append(change.spread_ratio)
     assert n_correct >= 7  # a wide distribution may fall on one side for a while
     assert np.median(ratios) == pytest.approx(factor, rel=0.35)
@@ -303,9 +305,8 @@ def test_threshold_inflation_reduces_alarms_of_a_season_and_stays_off_on_a_stabl
     assert memory[N_UNCENSORED] > 300
     assert memory[TOTAL_EXCESS] / memory[N_UNCENSORED] == pytest.approx(1.0, abs=0.2)
     assert memory[INFLATION] == 0.0
-    rows = (
-        make_normal(12, 60_000) + np.repeat(np.arange(60) % 2, 1000) * 4.0
-    )  # real changes do not inflate the threshold
+    # Real changes do not inflate the threshold.
+    rows = make_normal(12, 60_000) + np.repeat(np.arange(60) % 2, 1000) * 4.0
     flags, _, memory = run_detector(rows)
     assert all(flags[start : start + 10].sum() == 1 for start in range(1000, 60_000, 1000))
 

@@ -145,8 +145,8 @@ def test_cached_kernels_are_reused_from_bytecode(tmp_path):
         entry_points.append(namespace["factory"](2))
     first, other = entry_points
     assert first._cache._impl.filename_base == other._cache._impl.filename_base
-    enclosed = [dumps(tuple(cell.cell_contents for cell in entry.py_func.__closure__)) for entry in entry_points]
-    assert enclosed[0] == enclosed[1]  # also part of Numba's key
+    captured = [dumps(tuple(cell.cell_contents for cell in entry.py_func.__closure__)) for entry in entry_points]
+    assert captured[0] == captured[1]  # also part of Numba's key
 
 
 def copy_package(tmp_path):

@@ -78,9 +78,8 @@ def test_names_are_stored_and_determine_the_order():
     again.process(pd.DataFrame(POINTS[:, ::-1], columns=["b", "a"]))
     learner.process(POINTS)
     np.testing.assert_array_equal(again.state, learner.state)
-    assert (
-        again.update({"b": 1.0}).score == learner.update([np.nan, 1.0]).score
-    )  # a variable that is missing is missing
+    # A variable without a value is missing.
+    assert again.update({"b": 1.0}).score == learner.update([np.nan, 1.0]).score
     with pytest.raises(InvalidInputError, match="must have the columns a, b, got a, c"):
         learner.process(pd.DataFrame(POINTS, columns=["a", "c"]))
     with pytest.raises(InvalidInputError, match="among a, b, got 'z'"):

@@ -216,6 +216,52 @@ class CustomSRA(lp.SRA):
         super().__init__(2, rho=1.0 / points)
 
 
+@pytest.mark.parametrize(
+    "learner",
+    [
+        lp.StochasticApproximation(),
+        lp.SRA(gamma=4.0, rho=0.01),
+        lp.SRA(gamma=4.0, beta=0.1, M=5.0),
+        lp.SRA(gamma=4.0, half_life=20),
+        lp.SEM(2),
+        lp.IEM(2),
+        lp.SDEM(2),
+        lp.Detector(),
+    ],
+    ids=repr,
+)
+def test_every_mutable_parameter_can_change(learner):
+    assert set(learner.mutable_params) <= set(learner.get_params())
+    for name in learner.mutable_params:
+        value = learner.get_params()[name]
+        if isinstance(value, float | int) and math.isfinite(value):
+            assert learner.with_params(**{name: 2 * value or 2}).get_params()[name] != value
+
+
+def test_discount_of_sdem_changes_on_the_same_state():
+    sdem, reference = lp.SDEM(1, r=0.1), lp.SDEM(1, r=0.2)
+    sdem.process(Y[:300])
+    reference._restore({"width": 1, "names": None}, sdem.state)
+    np.testing.assert_array_equal(sdem.with_params(r=0.2).process(Y[300:]).score, reference.process(Y[300:]).score)
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings"),
+    [
+        (lp.SDEM(2), {"gamma": 5.0}),
+        (lp.SDEM(2), {"alpha": 0.5}),
+        (lp.IEM(2), {"r": 0.1}),
+        (lp.SRA(rho=0.01), {"n_components": 2}),
+        (lp.Detector(), {"gamma": 5.0}),
+    ],
+    ids=repr,
+)
+def test_other_parameters_cannot_change(learner, settings):
+    (name,) = settings
+    with pytest.raises(InvalidInputError, match=f"^{name}: cannot change.*{learner.mutable_params[0]}"):
+        learner.with_params(**settings)
+
+
 def test_subclass_is_serialized():
     learner = CustomSRA(50)
     learner.process(Y)

@@ -5,7 +5,7 @@ points that call kernels. Numba's file cache stores the result, in the package's
 the user's cache. Numba checks only the file of the entry point to decide whether a cached result is stale;
 `source_fingerprint` digests all sources of the kernels, so that an edit to a model never runs stale code.
 
-Numba's cache key includes the variables that an entry point encloses: plain functions of a module by name, nested
+Numba's cache key includes the variables that an entry point closes over: plain functions of a module by name, nested
 functions by their code. A compiled function or an intrinsic among them carries a number that is new in every process,
 which would make every look-up a miss: a kernel must be marked with `@kernel`, never with `@njit`.
 
@@ -136,7 +136,7 @@ def normalize_code_object(function: Callable[..., Any]) -> None:
 
 
 def uniquify_cache_name(function: Callable[..., Any]) -> None:
-    """Append a digest of enclosed variables and kernels to the name, used for files."""
+    """Append a digest of captured variables and kernels to the name, used for files."""
     digest = hashlib.sha256()
     if function.__closure__:
         digest.update(dumps(tuple(cell.cell_contents for cell in function.__closure__)))  # as in Numba's key
@@ -163,7 +163,7 @@ def _file_digest(path: str) -> str:
 
 
 def _find_called_kernels(function: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """Return the kernels among the globals and enclosed variables of a function."""
+    """Return the kernels among the globals and captured variables of a function."""
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
     return [piece for piece in (*cells, *named) if is_kernel(piece)]

@@ -60,7 +60,7 @@ def fma_intrinsic(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 @kernel
 def fma(a: float, b: float, c: float) -> float:
-    """Return a·b + c, rounded once. Callers of a bare intrinsic are never cached: see `compile`."""
+    """Return a·b + c, rounded once; callers can be cached (see `compile`)."""
     return fma_intrinsic(a, b, c)
 
 

@@ -1,4 +1,4 @@
-"""Vectors of lanes: views, loads and stores, transposition of rows of states, prefetching.
+"""Vectors of lanes: views, loads, stores, transposition of states, prefetching.
 
 `lane_view(block, offset)` is a vector whose entry i is the lanes block[offset + i·LANES : offset + (i + 1)·LANES]. It
 can be indexed and sliced like the flat vectors that kernels use: for a kernel it is a state, of `LANES` streams.

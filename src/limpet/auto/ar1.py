@@ -13,9 +13,9 @@ from limpet._jit.math import averaging_step, maximum
 from limpet.auto.density_scorer import MIN_CORE_STEP
 from limpet.core.state import Layout, Vector
 from limpet.models._standardization import BoolArray
+from limpet.models.components.gaussian_full import MIN_VARIANCE
 
 MAX_POINTS_AFTER_CHANGE = 12.0  # effective sample size of the moments after a change
-MIN_VARIANCE = 1e-18  # in standardized units
 
 # state = for each coordinate [ mean | variance | lag-1 covariance | last value ], then the number of points
 MEAN, VARIANCE, COVARIANCE, LAST_VALUE, VALUES_PER_VARIABLE = 0, 1, 2, 3, 4

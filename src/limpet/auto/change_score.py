@@ -17,7 +17,8 @@ from limpet._jit.compile import kernel
 from limpet._jit.math import averaging_step, maximum
 from limpet._jit.sort import quantile_of_sorted
 from limpet.core.state import Layout, Vector
-from limpet.models._standardization import median_mad
+from limpet.models._standardization import column_median_mad
+from limpet.models.components.gaussian_full import MIN_VARIANCE
 
 SLOW_STEP_SIZE, FAST_STEP_SIZE = 0.01, 0.1
 MAX_UPDATE_SD = 2.0  # standard deviations
@@ -27,7 +28,6 @@ FAR_THRESHOLD_SD, MIN_FAR_COUNT, FAR_COUNT_LEAK = 4.0, 3.0, 0.5
 RESTART_STREAK_POINTS, RESTART_COUNT_POINTS = 64.0, 10.0
 SHORT_AVERAGE_STEP, LONG_AVERAGE_STEP = 0.1, 0.0075
 MIN_RELATIVE_VARIANCE = 0.05  # initial variance, relative to the squared spread
-MIN_VARIANCE = 1e-18  # in standardized units
 QUANTILE_80_OF_NORMAL = 1.2816  # of |x|
 
 # state = for each coordinate these values, then the two averages
@@ -35,7 +35,7 @@ MEAN, VARIANCE, COUNT, FAR_COUNT, FAR_STREAK, LEVEL, SPREAD, VALUES_PER_VARIABLE
 
 
 def make_change_score_kernel(layout: Layout, d: int) -> Callable[..., Any]:
-    """Return the kernel for a layout of theta: (theta, point) → the score, after the point."""
+    """Return the kernel for a layout: (theta, point) → the score after the point."""
     offset = layout.offset("change_score")
     averages = offset + VALUES_PER_VARIABLE * d
 
@@ -83,7 +83,7 @@ def make_change_score_kernel(layout: Layout, d: int) -> Callable[..., Any]:
 def init_change_score(state: Vector, points: Vector, i: int, values: Vector) -> None:
     """Initialize mean and variance of coordinate i from points near the median."""
     n, base = len(points), VALUES_PER_VARIABLE * i
-    center, spread, count = median_mad(points, n, i, values)
+    center, spread, count = column_median_mad(points, n, i, values)
     if not spread > 0.0:  # most values are equal
         spread = quantile_of_sorted(values, count, 0.8) / QUANTILE_80_OF_NORMAL
     spread = spread if spread > 0.0 else values[count - 1]

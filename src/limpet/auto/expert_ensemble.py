@@ -18,7 +18,7 @@ from limpet._jit.math import averaging_step, exp, log, maximum
 from limpet._jit.simd import LANES
 from limpet._jit.simd_transpose import load_lanes, load_lanes_unaligned, store_lanes
 from limpet.auto.reinitialization import CONTAMINATION
-from limpet.core.memory_profile import MemoryProfile
+from limpet.core.memory_profile import COUNTER_WRAP_POINTS, MemoryProfile
 from limpet.core.state import Layout, Vector
 from limpet.models._mixture_kernels import MixtureKernels
 from limpet.models.components.base import Component
@@ -31,7 +31,6 @@ LEAD_THRESHOLD_NATS = 16.0  # cumulative lead of the fast expert over the slowes
 MAX_LEAD_STEP_NATS = 2.0  # … with steps of at most this
 REVIEW_INTERVAL_POINTS, MIN_TRUST = 64.0, 0.01  # of the check for experts that lost their trust
 TAKEOVER_COUNT_POINTS = 16.0  # effective sample size of an expert that copied another's estimate
-COUNTER_WRAP_POINTS = 2.0**22  # in 32 bits, 1 can still be added to twice this number
 
 GAUSSIAN_TAIL_SCALE_SQUARED = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
 TAIL_STEP_SIZE = 0.001

@@ -81,9 +81,9 @@ PRIOR_REJECTED_SHARE, PRIOR_POINTS = 0.01, 100.0  # prior of the rejected share 
 
 
 def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: int) -> None:
-    """Fill each row of thetas (m, size) from its first points (m, n, d), NaN where a coordinate is missing.
+    """Fill each row of thetas (m, size) from its first points (m, n, d).
 
-    A row of NaN only advances the season.
+    NaN is a missing coordinate; a row of NaN only advances the season.
     """
     m, n, d = points.shape
     chunk_streams = 1 if kernels.lags else 1 + INIT_CHUNK_VALUES // (n * d)
@@ -102,7 +102,7 @@ def view_field(kernels: AutoKernels, theta: Vector, name: str) -> Vector:
 
 
 def write_standardization(kernels: AutoKernels, points: Vector, theta: Vector) -> Vector:
-    """Write location and scale, clear everything else; return the standardized points."""
+    """Write location and scale, clear other fields; return standardized points."""
     sample = standardize_and_screen(points)
     theta[:] = 0.0
     view_field(kernels, theta, "reference").view(np.float64)[:] = sample.reference
@@ -114,7 +114,7 @@ def write_standardization(kernels: AutoKernels, points: Vector, theta: Vector) -
 
 
 def init_dependence(kernels: AutoKernels, rows: Vector, theta: Vector) -> tuple[Vector, Vector]:
-    """Initialize season and regression of one stream; return its points without season, and the residuals (1, n, d)."""
+    """Initialize season and regression; return points without season, and residuals."""
     if kernels.season:
         rows = init_seasonal(kernels.layout, theta, rows, kernels.season)
     present = ~np.isnan(rows).all(axis=1)
@@ -127,7 +127,7 @@ def init_from_standardized(
 ) -> None:
     """Initialize everything but location and scale from standardized points.
 
-    residuals: those of the seasonal regression; if None, a lag-1 autoregression is initialized as well.
+    `residuals` are those of the seasonal regression; None also initializes a lag-1 autoregression.
     """
 
     def view(name: str) -> Vector:

@@ -16,6 +16,7 @@ from limpet._jit.compile import kernel
 from limpet._jit.math import averaging_step, log, maximum
 from limpet.core.memory_profile import FULL, MemoryProfile
 from limpet.core.state import MISSING_SENTINEL, Layout, Vector
+from limpet.models._standardization import MAD_TO_SD
 
 REJECTED_SHARE_AFTER_CHANGE = 0.7  # rejected share of points after a change
 MIN_CONTAMINATION, MAX_CONTAMINATION = 0.02, 0.3  # bounds of the contamination
@@ -37,7 +38,7 @@ POINTS_UNTIL_CHECK, CHECKS_LEFT, NEXT_RING_INDEX = range(5, 8)
 
 
 def reinit_fields(K: int, d: int, has_ring: bool = True, profile: MemoryProfile = FULL) -> dict[str, tuple[int, ...]]:
-    """Return the fields of theta; has_ring: with a buffer of the latest points."""
+    """Return the fields of theta, with `has_ring` also a buffer of the latest points."""
     if has_ring:
         return {"reinitialization": (NEXT_RING_INDEX + 1,), "recent_points": (profile.ring_points, d)}
     has_scheduled_checks = K > 1 or profile.is_full
@@ -129,7 +130,7 @@ def impute_missing(points: Vector, mean: Vector, deviation: Vector) -> None:
 
 
 def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vector) -> bool:
-    """Return whether rejected points are many, or in one place; the higher the contamination, the more are required."""
+    """Return whether rejected points are many or close; contamination raises limits."""
     state = layout.view(theta, "reinitialization")
     threshold_factor = 1.0 + CONTAMINATION_FACTOR * min(state[CONTAMINATION], MAX_CONTAMINATION)
     if state[N_REJECTED] >= SUFFICIENT_REJECTED_POINTS * threshold_factor:
@@ -137,7 +138,7 @@ def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vect
     if state[N_REJECTED] < MIN_REJECTED_POINTS * threshold_factor:
         return False
     center = np.nanmedian(points, axis=0)
-    width = 1.4826 * np.nanmedian(np.abs(points - center), axis=0)
+    width = MAD_TO_SD * np.nanmedian(np.abs(points - center), axis=0)
     return bool(np.all(width <= MAX_CLUSTER_WIDTH_SD * spread))
 
 

@@ -32,7 +32,7 @@ PAUSE_POINTS, COUNT = -2, -1
 
 
 def make_diagnostics_kernel(layout: Layout, d: int) -> Callable[..., Any]:
-    """Return the kernel for a layout of theta: (theta, residual), NaN where a coordinate is missing."""
+    """Return the kernel (theta, residual) for a layout; a missing coordinate is NaN."""
     offset = layout.offset("residual_autocorrelation")
     pause, count = offset + VALUES_PER_VARIABLE * d, offset + VALUES_PER_VARIABLE * d + 1
 
@@ -65,10 +65,7 @@ def make_diagnostics_kernel(layout: Layout, d: int) -> Callable[..., Any]:
 
 
 def reset_after_change(state: Vector, variable: int, ratio: float) -> None:
-    """Ignore the next residuals after a change, and rescale the moments.
-
-    ratio: of the new spread of the variable to the old one.
-    """
+    """Skip residuals after a change; rescale moments by `ratio`, new to old spread."""
     state[PAUSE_POINTS] = SETTLING_POINTS
     moments = state[:PAUSE_POINTS].reshape(-1, VALUES_PER_VARIABLE)[variable]
     moments[[VARIANCE, COVARIANCE_LAG_1, COVARIANCE_LONG_LAG, ABS_VARIANCE, ABS_COVARIANCE_LAG_1]] *= ratio * ratio

@@ -16,7 +16,7 @@ from limpet._jit.compile import kernel
 from limpet._jit.math import maximum
 from limpet.auto.ar1 import ResidualModel, noop_deseason
 from limpet.core.state import Layout, Vector
-from limpet.models._standardization import column_medians, fit_location_scale, standardize
+from limpet.models._standardization import MAD_TO_SD, column_medians, fit_location_scale, standardize
 from limpet.models.regression import LinearRegression, make_regression_layout
 
 MIN_REGRESSION_STEP = 0.001  # of the regression …
@@ -128,7 +128,7 @@ def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) ->
     neighbor_shifts = range(-(season // SMOOTHING_WINDOW_DIVISOR), season // SMOOTHING_WINDOW_DIVISOR + 1)
     smooth = np.median([np.roll(profile, shift, axis=1) for shift in neighbor_shifts], axis=0)
     off = scaled - smooth[:, slots].T
-    threshold = DISTINCT_SLOT_THRESHOLD_SD * 1.4826 * column_medians(np.abs(off - column_medians(off)))
+    threshold = DISTINCT_SLOT_THRESHOLD_SD * MAD_TO_SD * column_medians(np.abs(off - column_medians(off)))
     for slot in range(season):
         seen = off[slots == slot]
         is_above, is_below = ((np.isnan(seen) | (side * seen > threshold)).all(axis=0) for side in (1.0, -1.0))
@@ -173,7 +173,7 @@ def init_regression(layout: Layout, theta: Vector, points: Vector, lags: int) ->
         parts.view(state, "coef")[:], parts.view(state, "intercept")[:] = coef[:lags], coef[lags]
         unclipped = standardize(pairs, reference, scale)
         residual = unclipped[:, lags] - (unclipped[:, :lags] * coef[:lags]).sum(axis=1) - coef[lags]
-        parts.view(state, "variance")[:] = max((1.4826 * np.median(np.abs(residual))) ** 2, 1e-12)
+        parts.view(state, "variance")[:] = max((MAD_TO_SD * np.median(np.abs(residual))) ** 2, 1e-12)
         residuals[:, i] = np.where(np.isnan(points[:, i]), np.nan, residual)
     # The buffered points are processed again after the initialization: the clock starts with them.
     return residuals

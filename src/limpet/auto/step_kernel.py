@@ -100,7 +100,7 @@ def make_auto_kernels(
 ) -> AutoKernels:
     """Return the automatic learner for K components in d dimensions.
 
-    lags: 0 for the lag-1 autoregression. has_ring: whether the latest points are stored for re-initialization; if not,
+    0 `lags` is the lag-1 autoregression. With `has_ring`, the latest points are stored for re-initialization; otherwise
     the change detector stores them.
     """
     component, mixture = COMPONENT_BY_COVARIANCE[covariance], standardized_mixture_kernels(covariance, K, d)

@@ -182,7 +182,7 @@ def make_auto_stream_kernels(
     def process_point(
         state: Vector, y: Vector, settings: Vector, threshold: float, work: Vector, results: Vector, is_buffered: bool
     ) -> int:
-        """Process any row and return its outcome; threshold: from the settings, read once for all rows."""
+        """Process any row with a threshold read once for all rows; return its outcome."""
         theta = state[HEADER_SIZE:theta_end].view(dtype)
         n_missing = count_missing(y)
         if n_missing < 0:

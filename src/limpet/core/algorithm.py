@@ -62,7 +62,7 @@ class Outcome(IntFlag):
     """The automatic learner tried a re-initialization from the latest points."""
 
 
-# The same as plain integers, which compiled functions can enclose.
+# The same as plain integers, which compiled functions can close over.
 OUTCOME_ACCEPTED = int(Outcome.ACCEPTED)
 OUTCOME_REJECTED = int(Outcome.REJECTED)
 OUTCOME_INVALID = int(Outcome.INVALID)
@@ -126,7 +126,7 @@ def make_validity_kernel(width: int, valid: Callable[[Vector], bool], handles_mi
 
 
 def are_valid(rows: Vector) -> npt.NDArray[np.bool_]:
-    """Return which rows have a value, and none beyond `MAX_ABS_VALUE`: the rule of the kernel in numpy."""
+    """Return which rows the kernel accepts: a value, none beyond `MAX_ABS_VALUE`."""
     is_missing = np.isnan(rows)
     return np.asarray((is_missing | (np.abs(rows) <= MAX_ABS_VALUE)).all(axis=1) & ~is_missing.all(axis=1))
 
@@ -229,7 +229,7 @@ def make_stream_kernels(
 
     @kernel
     def update_or_nan(buffer: Vector, y: Vector) -> float:
-        """Return the score of an accepted point without message, NaN otherwise.
+        """Return the score if the point is accepted and no warning is due, else NaN.
 
         The last two entries of the workspace hold outcome and score. An invalid point is not counted.
         """

@@ -28,9 +28,8 @@ def padded_row_size(n: int) -> int:
 class BatchedKernels(NamedTuple):
     """Entry points for one type of stream, compiled at their first call.
 
-    A *schedule* assigns points to streams: stream s, row streams[s] of the states, has the points
-    order[offsets[s]] … order[offsets[s] + counts[s] − 1], in this order.
-    Scores and outcomes are written at the indices of the points.
+    A *schedule* assigns points to streams: stream s, row streams[s] of the states, has the points order[offsets[s]] …
+    order[offsets[s] + counts[s] − 1], in this order. Scores and outcomes are written at the indices of the points.
     """
 
     block_size: int
@@ -93,7 +92,7 @@ def make_lane_kernels(
 ) -> tuple[int, Callable[..., Any]] | None:
     """Return the block size and `run_lanes`, None if the model cannot run on lanes.
 
-    n_settings: per stream, if streams have separate settings (streams, n_settings); several of them may have the same
+    Streams can have `n_settings` separate settings each, (streams, n_settings); several of them may have the same
     points, and scores and outcomes are (streams, points).
     """
     kernels = model.lane_kernels

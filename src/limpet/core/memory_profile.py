@@ -17,6 +17,9 @@ Counts = npt.NDArray[np.signedinteger]
 """Counts of points, of type `MemoryProfile.count_dtype`."""
 
 
+COUNTER_WRAP_POINTS = 2.0**22  # in 32 bits, 1 can still be added to twice this number
+
+
 @dataclass(frozen=True)
 class MemoryProfile:
     """Sizes of the state of a `Detector`."""

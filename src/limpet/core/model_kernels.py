@@ -19,8 +19,8 @@ class ModelKernels:
 
     The initializations are plain functions.
 
-    theta: the parameters. y: the point, `width` numbers. hyper: hyperparameters. work: the workspace.
-    missing: whether some (not all) of the point's coordinates are NaN.
+    `theta` are the parameters, `y` is the point, `width` numbers, `hyper` are hyperparameters, `work` is the workspace,
+    and `missing` is whether some (not all) of the point's coordinates are NaN.
     """
 
     layout: Layout

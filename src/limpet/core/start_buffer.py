@@ -37,7 +37,7 @@ def n_values_buffered(start: Vector, n_buffered: int, variable: int) -> int:
 def buffer_point(state: Vector, start: Vector, y: Vector, missing: int, buffers_missing: bool) -> bool:
     """Store a point in the buffer; return whether the model can be initialized.
 
-    missing: the number of NaN coordinates, −1 for an invalid point. buffers_missing: whether invalid points are
+    `missing` is the number of NaN coordinates, −1 for an invalid point. With `buffers_missing`, invalid points are
     buffered as missing, because time passes with them.
     """
     n_init, width = start.shape

@@ -81,7 +81,7 @@ def n_float64_slots(n: int, dtype: type[np.floating[Any]]) -> int:
 class StreamBuffer:
     """Settings, workspace and state of one stream in one vector.
 
-    theta_size: the number of entries of theta, of type `dtype`: float32 takes half the memory.
+    theta has `theta_size` entries of type `dtype`, of which float32 takes half the memory.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class InverseTime(StepSize):
 
 @dataclass(frozen=True)
 class PolynomialDecay(StepSize):
-    """ρ_t = scale · (t + t0)^(−power); converges for ½ < power ≤ 1 (Cappé and Moulines, 2009)."""
+    """ρ_t = scale·(t + t0)^−power; converges for ½ < power ≤ 1 (Cappé–Moulines 2009)."""
 
     power: float = 0.6
     t0: float = 0.0

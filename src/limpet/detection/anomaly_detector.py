@@ -236,7 +236,7 @@ def is_anomaly(p: float, squared_distance: float, far: float, min_squared_distan
 
 @kernel
 def starts_run(theta: Vector, in_anomaly_offset: int, anomalous: bool) -> bool:
-    """Return whether a point is the first of consecutive anomalies, which raises the alarm."""
+    """Return whether a point starts a run of anomalies, which raises the alarm."""
     starts = anomalous and theta[in_anomaly_offset] == 0.0
     theta[in_anomaly_offset] = 1.0 if anomalous else 0.0
     return starts

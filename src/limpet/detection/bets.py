@@ -1,4 +1,4 @@
-"""Bets against exchangeability: pay-off of a rank under 13 alternatives, and its limits within bursts of outliers.
+"""Bets against exchangeability: pay-off of a rank, limits within bursts.
 
 A bet is a density ratio of normal distributions: a level shifted by ±δ, or a spread times s. It pays on cells of the
 normal score of the point's rank, and on whether the point is extreme; its mean is exactly 1 under exchangeability.

@@ -33,7 +33,7 @@ from limpet._jit.simd import LANES
 from limpet._jit.simd_transpose import load_lanes, store_lanes
 from limpet._validation import FALSE_ALARM_RATE, check_param
 from limpet.core.algorithm import MAX_ABS_VALUE
-from limpet.core.memory_profile import FULL, Counts, MemoryProfile
+from limpet.core.memory_profile import COUNTER_WRAP_POINTS, FULL, Counts, MemoryProfile
 from limpet.core.state import Vector
 from limpet.detection.bets import (
     EXTREME_THRESHOLD_SD,
@@ -78,7 +78,6 @@ THRESHOLD_CONSTANT = 0.46  # c
 PREWHITENING_FACTOR = 0.60 / THRESHOLD_CONSTANT  # of the limit where φ is used: the more, the fewer points φ is …
 PHI_INFLATION_POINTS = 400.0  # … known from
 PAY_ON_CONSTANT = 0.5  # less than fair: evidence on a constant stays small
-COUNTER_WRAP_POINTS = 2.0**22  # in 32 bits, 1 can still be added to twice this number
 
 PEAK_EVIDENCE, N_UNCENSORED, TOTAL_EXCESS, INFLATION = range(INFLATION_STATE, INFLATION_STATE + 4)  # INFLATION: m² − 1
 PEAK_LEVEL_NATS = 3.4  # u₀
@@ -102,7 +101,7 @@ class EProcess(NamedTuple):
 
 @cache
 def make_e_process(profile: MemoryProfile) -> EProcess:
-    """Return the e-process of a channel: rank, pay-off of the bets, Shiryaev–Roberts update."""
+    """Return the e-process of a channel: rank, pay-offs, Shiryaev–Roberts update."""
     table, layout, histogram = betting_table(profile), channel_layout(profile), make_histogram(profile)
     n_bets, is_full, is_float32 = profile.n_bets, profile.is_full, profile.is_float32
     inlier_pay, all_weights, first_narrowing = table.inlier_pay, table.weights, table.first_narrowing
@@ -342,7 +341,7 @@ def make_change_detector(
 
     @kernel
     def is_change(state: Vector, offset: int, evidence: float, threshold: float) -> bool:
-        """Track the peaks of the evidence; return whether it reaches its limit, which is higher after high peaks."""
+        """Track evidence peaks; return whether it is at its limit, which peaks raise."""
         limit = evidence_limit(state, offset, threshold)
         if is_full:
             state[offset + EVIDENCE_LIMIT] = limit

@@ -17,7 +17,7 @@ from limpet.core.memory_profile import FULL, MemoryProfile
 RANDOM_COUNTER = 0  # number of random numbers drawn
 ALARM_RAISED = 1  # 1 if an alarm was raised at the last point: the next point resets the channels
 N_ALARMS = 2  # alarms raised
-INFLATION_STATE = 3  # four numbers of `threshold_inflation`
+INFLATION_STATE = 3  # four numbers: see PEAK_EVIDENCE in `change_detector`
 EVIDENCE_LIMIT = 7  # limit of M; 0 before the first point; not in the compact profile
 
 # A channel.

@@ -30,7 +30,7 @@ SHIFT_THRESHOLD_SE = 3.0  # from here on a change of the radius is reported as a
 class ChangeReport(NamedTuple):
     """A detected change."""
 
-    kind: str
+    direction: str
     """ "up", "down", "wider" or "narrower"."""
 
     variable: int
@@ -119,20 +119,20 @@ def localize_change(state: Vector, d: int, profile: MemoryProfile = FULL) -> Cha
         delay = math.floor(channel[layout.aged_wealth_offset + best_bet] / wealth[best_bet] + 0.5)
     else:
         delay = int(channel[POINTS_SINCE_QUIET])
-    kind = direction_of_bet(betting_table(profile), best_bet)
+    direction = direction_of_bet(betting_table(profile), best_bet)
     sizes = [effect_size(channel, delay, profile) for channel in channels[:d]]
     if dominant_channel < d:
         size = sizes[variable]
-        if kind == "wider" and size.exceeds_spreads():
-            kind = "up" if size.shift > 0.0 else "down"
+        if direction == "wider" and size.exceeds_spreads():
+            direction = "up" if size.shift > 0.0 else "down"
     else:  # the radius: a clear shift of one variable, or else a spread
-        kind = "wider" if kind == "up" else "narrower"
+        direction = "wider" if direction == "up" else "narrower"
         shifts = [size.shift_sd() for size in sizes]
         largest_shift = int(np.argmax(np.abs(shifts)))
         if abs(shifts[largest_shift]) * math.sqrt(delay + 1.0) > SHIFT_THRESHOLD_SE:
-            kind, variable = "up" if shifts[largest_shift] > 0.0 else "down", largest_shift
+            direction, variable = "up" if shifts[largest_shift] > 0.0 else "down", largest_shift
         size = sizes[variable]
     evidence_shares = evidence[:d] / evidence[:d].sum()  # the evidence of the radius is split in proportion
     return ChangeReport(
-        kind, variable, delay, size.shift, size.shift_sd(), size.spread_ratio(), tuple(evidence_shares.tolist())
+        direction, variable, delay, size.shift, size.shift_sd(), size.spread_ratio(), tuple(evidence_shares.tolist())
     )

@@ -1,4 +1,4 @@
-"""Ranks of a point among all earlier ones that were not extreme, and counts of those that were.
+"""Ranks of a point among earlier non-extreme points, and counts of extreme ones.
 
 The counts are cumulated in two levels, so that reading a rank and adding a point take a few additions without a branch.
 Among points of the same bin the order is random, which makes the ranks exactly uniform for any distribution, with or

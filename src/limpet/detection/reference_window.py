@@ -1,4 +1,4 @@
-"""Reference of a channel: center, spread, and residuals after removing lag-1 autocorrelation (prewhitening).
+"""Reference of a channel: center, spread, prewhitened residuals (lag 1).
 
     z = (x − center) / spread,    r = (z − φ·z₋) / √(1 − φ²)
 
@@ -95,7 +95,7 @@ def standardize(channel: Vector, x: float) -> float:
 
 @kernel
 def median_mad(values: Vector, n: int) -> tuple[float, float, bool]:
-    """Return median, 1.4826·MAD, and whether the values, which are overwritten, are constant.
+    """Return median, 1.4826·MAD, and whether values are constant; overwrite them.
 
     If more than half of the numbers are equal, the 80 % quantile of the deviations replaces the MAD; if that is 0 too,
     a minimum relative to the center.

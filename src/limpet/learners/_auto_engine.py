@@ -148,7 +148,7 @@ class AutoEngine(Engine):
         change = self.kernels.detector.describe_change(layout.view(theta, "change_detector"))
         self._reset_residual_model()
         if self.profile.is_full:
-            has_ratio = change.kind in ("wider", "narrower") and 0.0 < change.spread_ratio < math.inf
+            has_ratio = change.direction in ("wider", "narrower") and 0.0 < change.spread_ratio < math.inf
             ratio = change.spread_ratio if has_ratio else 1.0
             reset_after_change(layout.view(theta, "residual_autocorrelation"), change.variable, ratio)
         return self._with_variable_names(alarm_from_change(change, row))
@@ -332,7 +332,7 @@ class AutoEngine(Engine):
         outcome, results = int(self._outcomes[0]), self._results[0].tolist()
         score, change_score, p_value = results[SCORE], results[CHANGE_SCORE], results[P_VALUE]
         if outcome <= OUTCOME_REJECTED:  # the most common case
-            return outcome, AutoStep(score, change_score, p_value, outcome == OUTCOME_REJECTED)
+            return outcome, AutoStep(score, p_value, change_score, outcome == OUTCOME_REJECTED)
         if outcome == OUTCOME_INVALID:
             return outcome, AutoStep(math.nan, math.nan, math.nan, invalid=True)
         change = self._handle_event(outcome)
@@ -340,14 +340,14 @@ class AutoEngine(Engine):
         if outcome & OUTCOME_ANOMALY:
             alarms += self._anomaly(results, int(self.buffer.header[N_SEEN]) - 1)
         flags = (bool(outcome & OUTCOME_REJECTED), bool(outcome & OUTCOME_ANOMALY), bool(outcome & OUTCOME_CHANGE))
-        return outcome, AutoStep(score, change_score, p_value, *flags, alarms=tuple(alarms))
+        return outcome, AutoStep(score, p_value, change_score, *flags, alarms=tuple(alarms))
 
 
 def alarm_from_change(change: ChangeReport, row: int) -> Alarm:
     """Return the alarm of a change."""
     order = sorted(range(len(change.evidence_shares)), key=lambda i: -change.evidence_shares[i])
     variables = tuple(i for i in order if i == change.variable or change.evidence_shares[i] >= MIN_EVIDENCE_SHARE)
-    shift, ratio = change.shift_sd, change.spread_ratio
-    size = {"up": shift, "down": -shift, "wider": ratio, "narrower": ratio}[change.kind]
-    is_consistent = {"up": size > 0.0, "down": size > 0.0, "wider": size > 1.0, "narrower": size < 1.0}[change.kind]
-    return Alarm("change", row, row - change.delay, size if is_consistent else math.nan, change.kind, variables)
+    shift, ratio, direction = change.shift_sd, change.spread_ratio, change.direction
+    size = {"up": shift, "down": -shift, "wider": ratio, "narrower": ratio}[direction]
+    is_consistent = {"up": size > 0.0, "down": size > 0.0, "wider": size > 1.0, "narrower": size < 1.0}[direction]
+    return Alarm("change", row, row - change.delay, size if is_consistent else math.nan, direction, variables)

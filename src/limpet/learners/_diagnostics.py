@@ -23,7 +23,7 @@ class WarningOnce:
         self.issued_topics: set[str] = set()
 
     def warn_once(self, topic: str, message: str, depth: int = 4, code: str = "", **fields: object) -> None:
-        """Issue a warning at the line that called the learner, `depth` frames up, unless one on this topic was issued.
+        """Warn at the line that called the learner, `depth` frames up, once per topic.
 
         Its code is by default the topic; `fields` are the values in the message by name.
         """

@@ -1,4 +1,4 @@
-"""Engines: the state of one stream and the compiled code that runs on it; Algorithm 1 for one model."""
+"""Engines: the state of a stream, and compiled code of Algorithm 1 for a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BoundCall = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class FastPath:
-    """The memory of one point, and compiled calls on it, for adapters that call a learner in a tight loop.
+    """Memory of one point and compiled calls on it, for tight loops of adapters.
 
     Making a `Step` and inspecting the type of a point cost more than the kernel. Here the caller writes numbers to the
     memory that the compiled code reads, and reads its results from memory.
@@ -67,7 +67,7 @@ def bind_entry_point(call: BoundCall) -> Callable[[], Any]:
 
 
 class Engine(ABC):
-    """State buffer and initialization of one model on one stream of points of `width` numbers."""
+    """State buffer and initialization of a model on points of `width` numbers."""
 
     count_missing: Callable[[Vector], int]
     first_invalid: Callable[[Vector], int]
@@ -91,7 +91,7 @@ class Engine(ABC):
 
     @abstractmethod
     def score_only(self, rows: Vector, far: float | None = None, independent: bool = False) -> Trace:
-        """Return what `process` would for each row if it came next, without learning; see `Learner.score_only`."""
+        """Return what `process` would for each row as the next; see `Learner.score_only`."""
 
     @abstractmethod
     def score(self, rows: Vector) -> Vector:
@@ -111,7 +111,7 @@ class Engine(ABC):
 
     @abstractmethod
     def compiled_update(self) -> Callable[[Vector, Any], float]:
-        """Return the compiled update (buffer, number or vector) → score; NaN unless the point is simply accepted."""
+        """Return the compiled (buffer, point) → score, NaN unless simply accepted."""
 
     @abstractmethod
     def result_of_last_update(self) -> tuple[int, Step]:
@@ -140,7 +140,7 @@ class Engine(ABC):
         return np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
 
     def theta(self) -> Vector:
-        """Return theta; before the start, the initialization from the points buffered so far."""
+        """Return theta; before the start, as initialized from the buffered points."""
         if self.started:
             return self.buffer.theta
         theta = np.zeros_like(self.buffer.theta)
@@ -155,7 +155,7 @@ class Engine(ABC):
         return np.where((buffered == MISSING_SENTINEL).all(axis=0), 0.0, buffered)
 
     def _scoring_state(self) -> Vector:
-        """Return a copy of the state; before the start, with a provisional initialization."""
+        """Return a copy of the state; before the start, provisionally initialized."""
         state = self.buffer.state.copy()
         theta = self.theta().view(np.float64)
         state[HEADER_SIZE : HEADER_SIZE + len(theta)] = theta
@@ -171,7 +171,7 @@ class Engine(ABC):
             )
 
     def unobserved_variables(self) -> list[int]:
-        """Return the indexes of the variables with too few values among the buffered points."""
+        """Return the indices of variables with too few values in the buffered points."""
         buffered, required = int(self.buffer.header[N_BUFFERED]), n_values_required(self.buffer.header, self.n_init)
         return [j for j in range(self.width) if n_values_buffered(self.buffer.start, buffered, j) < required]
 

@@ -56,7 +56,7 @@ def format_summary(engine: AutoEngine) -> str:
 
 
 def residual_advice(engine: AutoEngine) -> list[str] | None:
-    """Return advice for each variable whose residuals are autocorrelated, None if that is not known."""
+    """Return advice per variable with autocorrelated residuals; None if unknown."""
     if not engine.started or not engine.profile.is_full:
         return None
     reports = autocorrelation_report(engine.layout.view(engine.buffer.theta, "residual_autocorrelation"))

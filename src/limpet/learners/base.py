@@ -1,4 +1,4 @@
-"""Base class of learners: input, update, score, estimates, counters, serialization."""
+"""Base class of learners: update, score, estimates, counters, serialization."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Learner(Serializable):
     constraints: ClassVar[dict[str, Constraint]]
     """What each parameter must be, by name."""
 
-    settable_params: ClassVar[tuple[str, ...]] = ("on_invalid",)
+    _assignable_params: ClassVar[tuple[str, ...]] = ("on_invalid",)
 
     is_auto: ClassVar[bool] = False
     """Whether the learner adapts its settings itself, raises alarms and reports p-values."""
@@ -69,17 +69,17 @@ class Learner(Serializable):
     def __init__(self, model: Model, n_init: int, seed: int, on_invalid: str) -> None:
         self.model = model
         self.n_init, self.seed, self.on_invalid = n_init, seed, on_invalid
-        check_params(self, self.constraints)
-        self._warnings = WarningOnce()
+        check_params(self, {k: v for k, v in self.constraints.items() if k != "norm"})  # the engine checks the norm
+        self.warnings = WarningOnce()
         self._engine: Engine | None = None
         self._names: Names | None = None
         self._latest_names: Names | None = None  # of the latest input; kept once it has been learned
         self._buffer: Vector = np.zeros(0)
         self._update_number: UpdateFunction = _no_fast_path
         self._update_vector: UpdateFunction = _no_fast_path
-        if n_init < model.min_init_points:
-            message = f"n_init: {n_init} points are few for this model. Use n_init={model.min_init_points} or more."
-            self._warnings.warn_once("few", message)
+        if n_init < (minimum := model.min_init_points):
+            message = f"n_init: should be at least {minimum} for this model, got {n_init}."
+            self.warnings.warn_once("few_init_points", message, n_init=n_init, min_init_points=minimum)
 
     @abstractmethod
     def _effective_gamma(self, width: int) -> float:
@@ -136,13 +136,13 @@ class Learner(Serializable):
         if engine.self_recovering:
             return step
         if outcome == OUTCOME_REJECTED:
-            self._warnings.check_lock_out(engine, depth=5)
+            self.warnings.check_lock_out(engine, depth=5)
         else:
-            self._warnings.check_state(engine, depth=5)
+            self.warnings.check_state(engine, depth=5)
         return step
 
     def _update_via_process(self, point: Vector) -> Step:
-        """Process the point as a batch of one: before the model has started, and for an invalid point."""
+        """Process the point as a batch, before the start or if the point is invalid."""
         trace = self._process(point.reshape(1, -1))
         engine = self._require_engine
         has_no_compiled_update = self._update_number is _no_fast_path and self._update_vector is _no_fast_path
@@ -152,11 +152,11 @@ class Learner(Serializable):
                 self._update_number = compiled
             else:
                 self._update_vector = compiled
-        self._warnings.check_unobserved(engine, depth=5)
+        self.warnings.check_unobserved(engine, depth=5)
         return trace.step(0)
 
     def fast_path(self) -> FastPath:
-        """Return an object that learns point by point without a `Step` each, for use within other libraries."""
+        """Return an object that learns points without `Step`s, for other libraries."""
         if not self.started:
             raise NotFittedError(f"learner: must be initialized, got {self.n_seen} points. Call update first.")
         if not len(self._buffer):
@@ -170,7 +170,7 @@ class Learner(Serializable):
         if engine.self_recovering:
             return engine.result_of_last_update()[1].alarms
         if outcome == OUTCOME_REJECTED:
-            self._warnings.check_lock_out(engine, depth=5)
+            self.warnings.check_lock_out(engine, depth=5)
         return ()
 
     def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Trace:
@@ -194,7 +194,7 @@ class Learner(Serializable):
             raise InvalidInputError(f"record: must be {recordable!r} for {type(self.model).__name__}, got {record!r}.")
         trace = self._process(self._read_rows(X, y), record)
         if self._engine is not None:
-            self._warnings.check_batch(self._engine, trace)
+            self.warnings.check_batch(self._engine, trace)
         return trace
 
     def _process(self, rows: Vector, record: str | None = None) -> Trace:
@@ -227,7 +227,7 @@ class Learner(Serializable):
         return rows
 
     def _expects_target(self, y: Any, method: str) -> bool:
-        """Return whether the model learns from pairs; a target must be given if and only if it does."""
+        """Return whether the model learns from pairs; raise if `y` does not match that."""
         if self.model.supervised and y is None:
             raise InvalidInputError(f"y: required by {type(self.model).__name__}. Call {method}(x, y).")
         if not self.model.supervised and y is not None:
@@ -236,7 +236,7 @@ class Learner(Serializable):
 
     def suppress_warning(self, topic: str) -> None:
         """Do not warn of this topic: the caller reports it."""
-        self._warnings.issued_topics.add(topic)
+        self.warnings.issued_topics.add(topic)
 
     # The state
 
@@ -259,7 +259,7 @@ class Learner(Serializable):
 
     @property
     def state(self) -> Vector:
-        """The flat state vector, read-only; empty before the first point (see `limpet.core.state`)."""
+        """Flat, read-only state (`limpet.core.state`); empty before the first point."""
         state = np.zeros(0) if self._engine is None else self._engine.buffer.flat[:]
         state.flags.writeable = False
         return state
@@ -309,7 +309,7 @@ class Learner(Serializable):
         return float(scores[0]) if single else scores
 
     def score_only(self, x: Any, y: Any = None, *, far: float | None = None, independent: bool = False) -> Any:
-        """Return what `update` or `process` would return for the next points, without learning.
+        """Return results of `update` or `process` for the next points, without learning.
 
         `change` is always False: a change is detected from several points.
 
@@ -378,7 +378,7 @@ class Learner(Serializable):
         return self._estimate("intercept")  # type: ignore[no-any-return]
 
     def estimate(self, name: str) -> Any:
-        """Return an estimate by name, one of `model.estimates`: also those of a custom model without a property."""
+        """Return an estimate by name, of `model.estimates`, also of a custom model."""
         check_param("name", name, Options(*self.model.estimates))
         return self._require_engine.estimate(name)
 

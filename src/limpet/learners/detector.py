@@ -27,7 +27,7 @@ N_INIT = 50
 
 
 class Detector(Learner):
-    """Automatic learner: no settings required; raises alarms for anomalies and changes.
+    """Automatic learner without settings; raises alarms for anomalies and changes.
 
     It learns with several step sizes at once and follows the one that predicts best, rejects outliers, re-initializes
     when the stream has moved beyond the threshold, and raises alarms at a promised rate: on a stream that does not
@@ -136,6 +136,12 @@ class Detector(Learner):
 
         return format_summary(self._auto_engine)
 
+    def residual_advice(self) -> list[str]:
+        """Return a sentence for each variable whose residuals are autocorrelated."""
+        from limpet.learners._summary import residual_advice
+
+        return residual_advice(self._auto_engine) or []
+
     def change_evidence(self) -> float:
         """Return the log-evidence for a change, minus the log-threshold of an alarm.
 
@@ -144,7 +150,7 @@ class Detector(Learner):
         return self._auto_engine.log_evidence_margin() if self._engine is not None else -math.inf
 
     def fitted_params(self) -> dict[str, float]:
-        """Return γ in standard deviations, the contamination, the tail scale M, and the step size ρ in use."""
+        """Return γ in standard deviations, contamination, tail scale M, and ρ in use."""
         from limpet.learners._summary import fitted_params
 
         return fitted_params(self._auto_engine)

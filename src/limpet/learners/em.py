@@ -9,7 +9,7 @@ from limpet.models.priors import ConjugatePrior
 
 
 class SEM(StochasticApproximation):
-    """The online EM algorithm [1]_ with a constant step and no threshold: follows every change, and every outlier.
+    """Online EM [1]_, constant step, no threshold: follows changes and outliers.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class SEM(StochasticApproximation):
     Examples
     --------
     >>> import numpy as np
-    >>> model = SEM(1, rho=0.05)
-    >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 500))
-    >>> model.means.round(0)
+    >>> learner = SEM(1, rho=0.05)
+    >>> _ = learner.process(np.random.default_rng(0).normal(3.0, 1.0, 500))
+    >>> learner.means.round(0)
     array([[3.]])
     """
 
@@ -57,7 +57,7 @@ class SEM(StochasticApproximation):
 
 
 class IEM(StochasticApproximation):
-    """The incremental EM algorithm [1]_ on a stream: SDEM with r = 1/t, so that every point weighs the same.
+    """Incremental EM [1]_ on a stream: SDEM with r = 1/t, equal weights of points.
 
     Parameters
     ----------
@@ -80,11 +80,13 @@ class IEM(StochasticApproximation):
     Examples
     --------
     >>> import numpy as np
-    >>> model = IEM(1)
-    >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 5000))
-    >>> model.means.round(1)
+    >>> learner = IEM(1)
+    >>> _ = learner.process(np.random.default_rng(0).normal(3.0, 1.0, 5000))
+    >>> learner.means.round(1)
     array([[3.]])
     """
+
+    mutable_params = ("on_invalid",)
 
     def __init__(
         self,
@@ -103,16 +105,16 @@ class IEM(StochasticApproximation):
 
 
 class SDEM(StochasticApproximation):
-    """The sequentially discounting EM algorithm [1]_: discount r, responsibilities smoothed to (1 − αr)·γ + αr/K.
+    """Sequentially discounting EM [1]_: constant step r, smoothed responsibilities.
 
     Parameters
     ----------
     n_components : int
         K, the number of Gaussians.
     r : float
-        The discounting parameter.
+        The discounting parameter, which is the step size.
     alpha : float
-        The smoothing of responsibilities.
+        The smoothing of responsibilities p, to (1 − αr)·p + αr/K.
     covariance : {"full", "diagonal"}
         Form of the covariance matrices.
     penalty : ConjugatePrior, optional
@@ -128,11 +130,13 @@ class SDEM(StochasticApproximation):
     Examples
     --------
     >>> import numpy as np
-    >>> model = SDEM(1, r=0.02)
-    >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 500))
-    >>> model.means.round(0)
+    >>> learner = SDEM(1, r=0.02)
+    >>> _ = learner.process(np.random.default_rng(0).normal(3.0, 1.0, 500))
+    >>> learner.means.round(0)
     array([[3.]])
     """
+
+    mutable_params = ("r", "on_invalid")
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Convert points and batches (numbers, sequences, arrays, dicts, dataframes) to float64 rows."""
+"""Convert numbers, sequences, arrays, dicts and dataframes to float64 rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledArray:
+class LabeledArray:
     """Rows, shape (T, d), with the names of their columns."""
 
     values: Vector
@@ -26,13 +26,13 @@ class LabelledArray:
 
 def is_point(x: Any, width: int | None) -> bool:
     """Return whether x is one point; for a single variable, a vector is a batch."""
-    if isinstance(x, LabelledArray):
+    if isinstance(x, LabeledArray):
         return False
     return isinstance(x, Mapping) or np.ndim(x) == 0 or (width != 1 and np.ndim(x) == 1 and not _is_list_of_dicts(x))
 
 
 def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
-    """Return a point as a vector of `width` numbers, of any length if the width is None.
+    """Return a point as a vector of `width` numbers; None allows any length.
 
     >>> read_point({"b": 2, "a": 1}, 2, ("a", "b"))
     (array([1., 2.]), ('a', 'b'))
@@ -48,7 +48,7 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
         and all(v.__class__ in (float, int) for v in point_values)
     ):
         return np.array(point_values, np.float64), names  # the usual point, without the questions below
-    if _is_labelled(x):  # a row of a pandas dataframe
+    if _is_labeled(x):  # a row of a pandas dataframe
         x = dict(x.items())
     if isinstance(x, Mapping):
         names = names or _variable_names([x], width)
@@ -62,7 +62,7 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
 
 def read_rows(X: Any, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
     """Return a batch as an array of shape (T, width); a 1-d batch has width 1."""
-    if isinstance(X, LabelledArray):
+    if isinstance(X, LabeledArray):
         if names is not None and names != X.names:
             raise InvalidInputError(f"X: must have the columns {', '.join(names)}, got {', '.join(X.names)}.")
         return read_rows(X.values, width, None)[0], X.names
@@ -128,7 +128,7 @@ def _is_list_of_dicts(X: Any) -> bool:
 
 
 def _is_dataframe(X: Any) -> bool:
-    """Return whether X is a dataframe, by its class: an attribute of a lazy frame would be computed."""
+    """Return whether X is a dataframe, by class: a lazy frame computes attributes."""
     return hasattr(type(X), "columns") or hasattr(type(X), "column_names")
 
 
@@ -136,7 +136,7 @@ def _is_series(X: Any) -> bool:
     return not isinstance(X, np.ndarray) and hasattr(X, "dtype") and hasattr(X, "to_numpy") and hasattr(X, "name")
 
 
-def _is_labelled(x: Any) -> bool:
+def _is_labeled(x: Any) -> bool:
     """Return whether x is a series whose entries have names."""
     index = getattr(x, "index", None)
     return _is_series(x) and index is not None and not callable(index) and all(isinstance(k, str) for k in index)

@@ -29,7 +29,8 @@ class Step:
     Attributes
     ----------
     score : float
-        −log f(y; θ) before y was learned; NaN before the start and for an invalid point.
+        −log f(y; θ) before y was learned, of a `Detector` from several estimates; NaN before the start and for an
+        invalid point.
     p_value, anomaly, change : float, bool, bool
         Decisions. A learner that makes none has NaN, False and False.
     change_score : float
@@ -118,8 +119,8 @@ class AutoStep(Step):
     def __new__(
         cls,
         score: float,
-        change_score: float,
         p_value: float,
+        change_score: float,
         rejected: bool = False,
         anomaly: bool = False,
         change: bool = False,
@@ -128,13 +129,13 @@ class AutoStep(Step):
     ) -> AutoStep:
         """Create a step with these results."""
         step = new_object(cls)
-        step.score, step.change_score, step.p_value = score, change_score, p_value
+        step.score, step.p_value, step.change_score = score, p_value, change_score
         step.rejected, step.anomaly, step.change, step.invalid, step.alarms = rejected, anomaly, change, invalid, alarms
         return step
 
     def __reduce__(self) -> tuple[type[Step], tuple[Any, ...]]:
         flags = (self.rejected, self.anomaly, self.change, self.invalid, self.alarms)
-        return type(self), (self.score, self.change_score, self.p_value, *flags)
+        return type(self), (self.score, self.p_value, self.change_score, *flags)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -144,7 +145,8 @@ class Trace:
     Attributes
     ----------
     score : array (T,)
-        −log f(y; θ) before the row was learned; NaN before the start and for an invalid row.
+        −log f(y; θ) before the row was learned, of a `Detector` from several estimates; NaN before the start and for
+        an invalid row.
     outcomes : array (T,) of int8
         The outcome codes of `limpet.core.algorithm`.
     recorded : dict of str to array
@@ -184,7 +186,7 @@ class Trace:
 
     @property
     def change_score(self) -> Vector:
-        """The score for change detection; for a learner without one the score, NaN where the row was rejected."""
+        """Score for change detection; without one, the score, NaN where rejected."""
         return self.auto_scores[0] if self.auto_scores else np.where(self.rejected, np.nan, self.score)
 
     @property
@@ -199,7 +201,7 @@ class Trace:
 
     @property
     def p_value(self) -> Vector:
-        """The probability of a score at least as large. NaN for a learner that makes no decisions."""
+        """Probability of a score at least as large; NaN for a learner without decisions."""
         return self.auto_scores[1] if self.auto_scores else np.full(len(self), np.nan)
 
     @property
@@ -209,7 +211,7 @@ class Trace:
 
     @property
     def change(self) -> Flags:
-        """Whether a change was detected at the row. False for a learner that makes no decisions."""
+        """Whether a change was detected at the row; False if the learner does not decide."""
         return np.asarray(self.outcomes & OUTCOME_CHANGE > 0)
 
     @property
@@ -219,11 +221,6 @@ class Trace:
             return self.explicit_alarm_index
         return [alarm.row - self.first_row for alarm in self.alarms]
 
-    def slice_rows(self, rows: slice) -> Trace:
-        """Return scores and outcomes of some rows, without the alarms."""
-        auto_scores = None if self.auto_scores is None else (self.auto_scores[0][rows], self.auto_scores[1][rows])
-        return Trace(self.score[rows], self.outcomes[rows], auto_scores=auto_scores)
-
     def step(self, row: int) -> Step:
         """Return the `Step` that `update` returns for an entry."""
         score = float(self.score[row])
@@ -232,16 +229,16 @@ class Trace:
         change_score, p_value = (float(scores[row]) for scores in self.auto_scores)
         flags = (bool(self.rejected[row]), bool(self.anomaly[row]), bool(self.change[row]), bool(self.invalid[row]))
         stream_row = self.first_row + range(len(self))[row]
-        return AutoStep(score, change_score, p_value, *flags, tuple(a for a in self.alarms if a.row == stream_row))
+        return AutoStep(score, p_value, change_score, *flags, tuple(a for a in self.alarms if a.row == stream_row))
 
     @property
     def means(self) -> Vector:
-        """(T, K, d): the means after each row, NaN before the start. Requested by `record="means"`."""
+        """Means (T, K, d) after each row, NaN before the start, of `record="means"`."""
         return self._recorded_estimate("means")
 
     @property
     def coef(self) -> Vector:
-        """(T, p): the coefficients after each row, NaN before the start. Requested by `record="coef"`."""
+        """Coefficients (T, p) after each row, NaN before the start, of `record="coef"`."""
         return self._recorded_estimate("coef")
 
     def _recorded_estimate(self, name: str) -> Vector:
@@ -251,7 +248,7 @@ class Trace:
 
 
 def concatenate(traces: Sequence[Trace]) -> Trace:
-    """Join the traces of consecutive batches. Each alarm keeps the entry that raised it."""
+    """Join the traces of consecutive batches; alarms keep the entry that raised them."""
     auto_scores = None
     if all(trace.auto_scores is not None for trace in traces):
         columns = zip(*(trace.auto_scores for trace in traces if trace.auto_scores is not None), strict=True)

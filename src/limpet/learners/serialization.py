@@ -1,4 +1,4 @@
-"""Serialization of learners: parameters as JSON, state as a checksummed container of bytes, files."""
+"""Serialization: parameters as JSON, state as checksummed container, files."""
 
 from __future__ import annotations
 
@@ -112,12 +112,17 @@ def atomic_write(path: str | os.PathLike[str], pieces: Iterable[BytesLike]) -> N
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    if hasattr(os, "O_DIRECTORY"):  # the new name itself, where folders can be flushed
-        directory = os.open(target.parent, os.O_DIRECTORY)
+    fsync_folder(target.parent)
+
+
+def fsync_folder(folder: Path) -> None:
+    """Sync the creation, renaming and removal of files in a folder, where supported."""
+    if hasattr(os, "O_DIRECTORY"):
+        file_descriptor = os.open(folder, os.O_DIRECTORY)
         try:
-            os.fsync(directory)
+            os.fsync(file_descriptor)
         finally:
-            os.close(directory)
+            os.close(file_descriptor)
 
 
 def to_json(value: Any) -> Any:
@@ -160,11 +165,11 @@ def from_json(value: Any) -> Any:
 
 
 class Serializable:
-    """A learner as its parameters and its state; every argument of `__init__` is an attribute of the same name."""
+    """A learner as state and parameters, each an attribute named as in `__init__`."""
 
     _engine: Engine | None
     _names: Names | None
-    settable_params: ClassVar[tuple[str, ...]] = ()
+    _assignable_params: ClassVar[tuple[str, ...]] = ()
     """Parameters that can be assigned after construction."""
 
     mutable_params: ClassVar[tuple[str, ...]]
@@ -185,8 +190,8 @@ class Serializable:
         return type(self)(**self.get_params())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse to assign a parameter: the state is laid out for the parameters given to `__init__`."""
-        if name in self._init_params and name not in self.settable_params and hasattr(self, name):
+        """Raise: a parameter is fixed, because the state is laid out for it."""
+        if name in self._init_params and name not in self._assignable_params and hasattr(self, name):
             raise InvalidInputError(
                 f"{name}: cannot change after a {type(self).__name__} is made. Make a new one, or use with_params."
             )
@@ -213,15 +218,15 @@ class Serializable:
     def to_bytes(self) -> bytes:
         """Return parameters and state as bytes; `limpet.from_bytes` is the inverse."""
         width = None if self._engine is None else self._engine.width
-        return pack({**self._config(width, self._names), **self._extra_header()}, self.state)
+        return pack({**self.config(width, self._names), **self._extra_header()}, self.state)
 
-    def _config(self, width: int | None, names: Names | None) -> dict[str, Any]:
-        """Return the header of a checkpoint."""
+    def config(self, width: int | None = None, names: Names | None = None) -> dict[str, Any]:
+        """Return class and parameters, as the header of a file has them."""
         settings = {name: to_json(value) for name, value in self.get_params().items()}
         return {"learner": registered_name(type(self)), "settings": settings, "width": width, "names": names}
 
     def with_params(self, **settings: Any) -> Self:
-        """Return a learner with this state and other values of some of the `mutable_params`.
+        """Return a learner with this state and other values of `mutable_params`.
 
         Examples
         --------
@@ -232,11 +237,11 @@ class Serializable:
         3
         """
         current = self.get_params()
-        other = type(self)(**(current | settings))
-        fixed = [name for name in settings if settings[name] != current[name] and name not in self.mutable_params]
-        if fixed:
+        fixed = sorted(settings.keys() - set(self.mutable_params))
+        if changed := [name for name in fixed if name not in current or settings[name] != current[name]]:
             mutable = ", ".join(self.mutable_params)
-            raise InvalidInputError(f"{fixed[0]}: cannot change without losing the state. Only {mutable} can.")
+            raise InvalidInputError(f"{changed[0]}: cannot change without losing the state. Only {mutable} can.")
+        other = type(self)(**(current | settings))
         if self._engine is not None:
             other._restore({"width": self._engine.width, "names": self._names, **self._extra_header()}, self.state)
         return other

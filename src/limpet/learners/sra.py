@@ -13,11 +13,10 @@ from limpet.models.mixture import GaussianMixture
 from limpet.models.priors import ConjugatePrior
 
 DEFAULT_RHO = 0.01
-NORMS = ("whitened", "mean", "full")
 
 
 class SRA(StochasticApproximation):
-    """Stochastic approximation that rejects points whose update is larger than γ [1]_: θ ← θ − ρ·H unless ‖H‖ > γ.
+    """Stochastic approximation [1]_ with a threshold: θ ← θ − ρ·H unless ‖H‖ > γ.
 
     The paper's Algorithm 1 with its letters. For a learner without settings, which also raises alarms, use `Detector`.
 
@@ -81,6 +80,7 @@ class SRA(StochasticApproximation):
         "beta": Optional(Interval(float, 0, None, closed="neither")),
         "M": Optional(Interval(float, 0, None, closed="neither")),
         "half_life": Optional(Interval(float, 0, None, closed="neither")),
+        "norm": Options("whitened", "mean", "full"),  # of the mixture; another `model` has its own
         "covariance": Options("full", "diagonal"),
         "reject_rate": Interval(float, 0, 0.5, closed="right"),
     }
@@ -121,7 +121,7 @@ class SRA(StochasticApproximation):
         if gamma is None and norm != "whitened":
             raise InvalidInputError(f"gamma: required with norm={norm!r}, whose units are those of the data, got None.")
         if model is None:
-            check_param("norm", norm, Options(*NORMS))
+            check_param("norm", norm, self.constraints["norm"])
             model = GaussianMixture(n_components, penalty, covariance=covariance)
         super().__init__(
             model,

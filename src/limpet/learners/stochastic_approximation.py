@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from limpet._validation import Constraint, Interval, Options, check_param
+from limpet._validation import Constraint, Interval, Optional, Options
 from limpet.core.step_sizes import Constant, StepSize
 from limpet.exceptions import InvalidInputError
 from limpet.learners._engine import Engine, PlainEngine
@@ -54,6 +54,7 @@ class StochasticApproximation(Learner):
     """
 
     constraints: ClassVar[dict[str, Constraint]] = {
+        "gamma": Optional(Interval(float, 0, math.inf, closed="right")),
         "n_init": Interval(int, 1, None),
         "warmup": Interval(int, 0, None),
         "patience": Interval(int, 0, None),
@@ -79,13 +80,13 @@ class StochasticApproximation(Learner):
             raise InvalidInputError(f"model: must be one of limpet.models or a subclass of Model, got {model!r}.")
         if step_size is not None and not isinstance(step_size, StepSize):
             raise InvalidInputError(f"step_size: must be one of limpet.core, got {step_size!r}.")
-        if gamma is not None:
-            _check_gamma(gamma)
         self.step_size = Constant(0.01) if step_size is None else step_size
         self.gamma, self.norm, self.warmup, self.patience = gamma, norm, warmup, patience
         super().__init__(GaussianMixture() if model is None else model, n_init, seed, on_invalid)
         if patience and not warmup:
             raise InvalidInputError("warmup: must be at least 1 with patience, which lifts the threshold for as long.")
+        if gamma is not None and gamma != math.inf and not 0.0 < gamma * gamma < math.inf:
+            raise InvalidInputError(f"gamma: must have a finite square above 0, got {gamma!r}. Use norm='whitened'.")
 
     def _make_engine(self, width: int) -> Engine:
         settings = (self.norm, self.n_init, self.warmup, self.patience, self.seed)
@@ -93,9 +94,3 @@ class StochasticApproximation(Learner):
 
     def _effective_gamma(self, width: int) -> float:
         return math.inf if self.gamma is None else float(self.gamma)
-
-
-def _check_gamma(gamma: float) -> None:
-    check_param("gamma", gamma, Interval(float, 0, math.inf, closed="right"))
-    if gamma != math.inf and not 0.0 < gamma * gamma < math.inf:
-        raise InvalidInputError(f"gamma: must have a finite square above 0, got {gamma!r}. Use norm='whitened'.")

@@ -1,4 +1,4 @@
-"""Initialize mixtures from few points, some of which may be outliers: trimmed EM, and plain moments.
+"""Initialize mixtures from few points, with outliers, by trimmed EM or moments.
 
 A fit is laid out as [ weights (K) | components (K·size) ].
 """
@@ -68,8 +68,8 @@ def fit_mixtures(
 ) -> Vector:
     """Return [ weights | components ] of m trimmed fits to the trusted points.
 
-    center: (m or 1, d), imputed for missing values. default_variance: of a variable with a single distinct value, in
-    standardized units.
+    `center`, (m or 1, d), is imputed for missing values. `default_variance` is that of a variable with a single
+    distinct value, in standardized units.
     """
     if K > 1 and points.shape[1] > MAX_SCREENED_POINTS:
         thinning = slice(None, None, 1 + points.shape[1] // MAX_SCREENED_POINTS)
@@ -350,7 +350,7 @@ def draw_seed(
     """Return the index of a point for component k, drawn by distance.
 
     The probability grows with the squared distance up to the median: the farthest point, most likely an outlier, is no
-    more likely than others. uniform: a random number from 0 to 1.
+    more likely than others. `uniform` is a random number from 0 to 1.
     """
     n, d = points.shape
     draw_weights, values = workspace.log_likelihood, workspace.values

@@ -60,10 +60,10 @@ def make_mixture_kernels(
 ) -> MixtureKernels:
     """Return the functions of Algorithm 1 for a mixture of K components.
 
-    log_normalizer: term of −log f per variable, besides the scale (½·log 2π for a Gaussian). is_standardized: whether
-    reference and scale are estimated from the data; counts are not standardized. is_prestandardized: whether points and
-    −log f are in standardized units; only the whitened norm is meaningful then. handles_missing: whether points may
-    miss coordinates; if not, the kernels can also be compiled for lanes (`limpet._jit.simd`).
+    `log_normalizer` is the term of −log f per variable besides the scale (½·log 2π for a Gaussian). If
+    `is_standardized`, which counts are not, reference and scale are estimated from the data. If `is_prestandardized`,
+    points and −log f are in standardized units, and only the whitened norm is meaningful. Unless `handles_missing`,
+    points have all coordinates, and the kernels can also be compiled for lanes (`limpet._jit.simd`).
     """
     size = component.n_parameters(d)
     standardization = {"reference": (d,), "scale": (d,), "inverse_scale": (d,), "log_unit": (1,), "starved": (1,)}

@@ -1,4 +1,4 @@
-"""Standardize the first points of a stream by location and scale of each variable; discard isolated far points."""
+"""Standardize a stream's first points per variable; discard isolated far ones."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def median(values: Vector, n: int) -> float:
 
 
 @kernel
-def median_mad(points: Vector, n: int, i: int, values: Vector) -> tuple[float, float, int]:
-    """Return median, 1.4826·MAD and number of values of column i; `values` gets the sorted deviations."""
+def column_median_mad(points: Vector, n: int, i: int, values: Vector) -> tuple[float, float, int]:
+    """Return median, 1.4826·MAD, count of column i; `values` gets sorted deviations."""
     count = 0
     for t in range(n):
         if points[t, i] == points[t, i]:
@@ -101,7 +101,7 @@ def _standardize_all(points, max_spreads, K, majority, reference, scale, log_sca
         standardized, n_near = out[s], 0
         log_scale[s] = 0.0
         for i in range(d):  # as `fit_location_scale` and `standardize`
-            center, spread, n_present = median_mad(points[s], n, i, values)
+            center, spread, n_present = column_median_mad(points[s], n, i, values)
             total = 0.0
             for j in range(n_present):
                 total += values[j]
@@ -150,7 +150,7 @@ def standardize_and_screen(
     """Standardize the points (m, n, d) of m streams and mark the trusted ones.
 
     Trusted are points within `max_spreads` of the median in every coordinate and, with several components, points with
-    enough neighbors to form a component. majority: trust all points if fewer than half would be trusted.
+    enough neighbors to form a component. `majority` trusts all points if fewer than half would be trusted.
 
     >>> standardize_and_screen(np.array([[[0.1], [0.2], [0.3], [0.4], [90.0]]]), K=2).trusted
     array([[ True,  True,  True,  True, False]])

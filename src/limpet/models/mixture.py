@@ -27,7 +27,7 @@ DUPLICATE_CHECK_DISTANCE_SCALES = 0.01  # standardized units: means further apar
 
 @dataclass(frozen=True)
 class Mixture(Model):
-    """Base class of mixtures; `smoothing` is SDEM's α, which keeps every responsibility at αρ/K at least."""
+    """Base class of mixtures; `smoothing` is SDEM's α: responsibilities ≥ αρ/K."""
 
     n_components: int = 1
     penalty: ConjugatePrior | None = None

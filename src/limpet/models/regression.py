@@ -58,7 +58,7 @@ def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
 
 @kernel
 def capped_gradient_step(theta: Vector, hyper: Vector, work: Vector, p: int, rho: float, curvature: float) -> None:
-    """Apply θ ← θ − ρH, with a step capped to avoid overshooting: at 1/(curvature·(1 + |x|²) + λ)."""
+    """Apply θ ← θ − ρH, the step at most 1/(curvature·(1 + |x|²) + λ): no overshoot."""
     coef, e = 2 * p + 2, work[p + 1]
     rho = min(rho, 1.0 / (curvature * (1.0 + work[p]) + hyper[HYPER_L2]))
     for i in range(p):
@@ -77,7 +77,7 @@ def make_regression_kernels(
     """Return the functions of Algorithm 1 for a regression on p features.
 
     `evaluate` stores the features in work[:p], their squared length in work[p] and the residual in work[p + 1], and
-    may use one further entry. scaled_target: whether the target is standardized.
+    may use one further entry. With `scaled_target`, the target is standardized.
     """
     coef, scale = 2 * p + 2, p + 1
 
@@ -121,7 +121,7 @@ def make_regression_kernels(
 
 @dataclass(frozen=True)
 class Regression(Model):
-    """Base class of regressions. l2: the penalty λ on the coefficients, in standardized units."""
+    """Base class of regressions; `l2` is λ of the coefficients in standardized units."""
 
     l2: float = 0.0
 

@@ -35,7 +35,7 @@ def log_probability(count: float, rate: float) -> float:
 
 @kernel
 def squared_distance(count: float, rate: float) -> float:
-    """Return the squared distance in sd by Anscombe's transform: (y − λ)²/λ would reject rare events."""
+    """Return Anscombe's squared distance in sd; (y − λ)²/λ would reject rare events."""
     z = 2.0 * (math.sqrt(count + 0.375) - math.sqrt(rate + 0.375))
     return z * z
 
