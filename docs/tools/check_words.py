@@ -3,7 +3,7 @@
 Prints `file:line: word → suggestion` for each finding and exits with 1 if there is any. Checked are
 
 - Python: names that are defined there (modules, functions, classes, parameters, variables, attributes), string literals
-  of more than one word, docstrings, comments;
+  of more than one word, docstrings, comments; under src/limpet, the length of the first line of each docstring;
 - scripts of the pages under static: identifiers, string literals of more than one word, comments;
 - Markdown under docs and at the top of the repository. Code in backticks is not prose; examples are checked as Python;
 - every line of HTML, style sheets, templates, and project files such as `pyproject.toml` and workflows.
@@ -32,6 +32,8 @@ CODE = ("src", "lab", "tests", "asv_benchmarks", "docs")
 PAGES = ("docs/**/*.md", "*.md", "*.yml", ".*.yaml", "*.toml", "*.cff", ".github/**/*.*", "Makefile", ".ci/run")
 EXCLUDED_FOLDERS = {"vendor", "__pycache__", "node_modules"}
 EXCLUDED_FILES = {"check_words.py", "test_check_words.py"}  # which quote the words
+PACKAGE = "src/limpet/"
+MAX_SUMMARY_CHARS = 79
 
 KINDS = ("name", "message", "docstring", "comment", "page")
 PROSE = {"message", "docstring", "comment", "page"}
@@ -118,6 +120,13 @@ RULES = (
     Rule(ANYWHERE, "texts", "strings"),
     Rule(ANYWHERE, "whole numbers?", "integer, integers"),
     Rule(ANYWHERE, "learnt", "learned; updated, accepted"),
+    Rule(
+        IN_PROSE,
+        "director(?:y|ies)",
+        "folder",
+        allowed="is a directory|no such file or directory|directory(?: =|=|:)|directories:",  # of systems and tools
+    ),
+    Rule(IN_PROSE, "web hooks?", "webhook"),
     Rule(IN_PROSE, "of (?:its|their|our|your|my|his|her|one's) own", "own, separate, custom"),
     Rule(IN_PROSE, "there (?:is|are|was|were) (?:no|none|nothing)", "no … exists, … is missing, not found"),
     Rule(IN_PROSE, "(?:is|are|was|were|be|been) (?:not )?there", "exists, is missing, is present"),
@@ -347,6 +356,20 @@ def read_python(source: str) -> Iterator[Text]:
         yield text._replace(text=prose_of(text.text))
 
 
+def long_summaries_in(path: str, source: str) -> Iterator[Finding]:
+    """Report the docstrings whose first line is too long.
+
+    >>> [str(finding) for finding in long_summaries_in("a.py", f"'{80 * 'x'}'")]
+    ['a.py:1: first line of 80 characters → at most 79 characters']
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            summary = (ast.get_docstring(node) or "").partition("\n")[0]
+            if len(summary) > MAX_SUMMARY_CHARS:
+                word, instead = f"first line of {len(summary)} characters", f"at most {MAX_SUMMARY_CHARS} characters"
+                yield Finding(path, node.body[0].lineno, "docstring", word, instead, "")
+
+
 # Other languages
 
 SCRIPT = re.compile(
@@ -417,8 +440,12 @@ def check(file: Path, root: Path) -> list[Finding]:
     """Return the findings in the name and the content of a file."""
     path = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
     name = file.parent.name if file.name == "__init__.py" else file.stem
-    pieces = [Text("name", 1, name, "module"), *READERS[file.suffix](file.read_text(encoding="utf-8"))]
-    return sorted({finding for text in pieces for finding in findings_in(path, text)})
+    source = file.read_text(encoding="utf-8")
+    pieces = [Text("name", 1, name, "module"), *READERS[file.suffix](source)]
+    findings = {finding for text in pieces for finding in findings_in(path, text)}
+    if file.suffix == ".py" and path.startswith(PACKAGE):
+        findings.update(long_summaries_in(path, source))
+    return sorted(findings)
 
 
 def package_of(path: str) -> str:
@@ -461,7 +488,7 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     print(summary(findings) if options.summary else "\n".join(map(str, findings)))
     if findings:
-        print(f"{len(findings)} words to avoid; the style guide is in CONTRIBUTING.md", file=sys.stderr)
+        print(f"{len(findings)} findings; the style guide is in CONTRIBUTING.md", file=sys.stderr)
     return 1 if findings else 0
 
 

@@ -1,4 +1,4 @@
-"""limpet learns from data streams in one pass: ignores outliers, follows changes, and reports which is which."""
+"""Learn from streams in one pass: reject outliers, follow changes, raise alarms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limpet import core, datasets, detection, drift, metrics, models, streams, testing, tradeoff, tuning
+    from limpet import core, datasets, detection, drift, exceptions, metrics, models, streams, testing, tradeoff, tuning
     from limpet.detection import Alarm
     from limpet.fleet import Fleet, from_bytes, load
     from limpet.learners import IEM, SDEM, SEM, SRA, Detector, Step, StochasticApproximation, Trace
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["core", "datasets", "detection", "drift", "metrics", "models", "streams", "testing", "tradeoff", "tuning"]
+__all__ = ["core", "datasets", "detection", "drift", "exceptions", "metrics", "models", "streams", "testing"]
+__all__ += ["tradeoff", "tuning"]
 _SUBPACKAGES = frozenset(__all__)
 __all__ += ["IEM", "SDEM", "SEM", "SRA", "Detector", "Step", "StochasticApproximation", "Trace"]  # of limpet.learners
 __all__ += ["Alarm", "Fleet", "from_bytes", "load", "run"]
@@ -23,7 +24,7 @@ _SUBPACKAGE_BY_NAME = {"Alarm": "detection", "Fleet": "fleet", "from_bytes": "fl
 
 
 def __getattr__(name: str) -> Any:
-    """Import a subpackage when it is first used, so that `import limpet` stays instant."""
+    """Import a subpackage on first use, which keeps `import limpet` fast."""
     if name not in __all__:
         raise AttributeError(f"module 'limpet' has no attribute {name!r}")
     import gc

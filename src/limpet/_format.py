@@ -57,7 +57,7 @@ def format_duration(seconds: float, max_units: int = 6) -> str:
 
 
 def redact_url(url: str) -> str:
-    """Return an address without login, options and the path of a web hook.
+    """Return an address without login, options and the path of a webhook.
 
     >>> redact_url("nats://me:secret@host:4222/a?x=y"), redact_url("https://hooks.host/services/secret")
     ('nats://host:4222/a', 'https://hooks.host/…')

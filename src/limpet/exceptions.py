@@ -6,11 +6,11 @@ class LimpetError(Exception):
 
 
 class InvalidInputError(LimpetError, ValueError):
-    """Data or a parameter that violates a constraint. The message names the parameter, the constraint and the value."""
+    """Invalid data or parameter; the message has its name, constraint and value."""
 
 
 class InvalidTypeError(LimpetError, TypeError):
-    """A value of a wrong type. The message names the parameter, the constraint and the value."""
+    """Value of a wrong type; the message has the name, constraint and value."""
 
 
 class NotFittedError(LimpetError):
@@ -22,7 +22,7 @@ class CheckpointError(LimpetError):
 
 
 class DatasetError(LimpetError):
-    """A data set that is unreachable, missing, truncated or altered. The message has a remedy."""
+    """Unreachable, missing, truncated or altered data set; the message has a remedy."""
 
 
 class MissingExtraError(LimpetError, ImportError):

@@ -88,7 +88,7 @@ def check_learner(
 
 
 def check_batch_is_loop(make_learner: MakeLearner, stream: Stream, cuts: Sequence[int]) -> None:
-    """Check that `process` gives the bits of `update`, however the stream is cut into batches."""
+    """Check that `process` gives the bits of `update`, however the stream is split."""
     record = make_learner().model.recordable
     whole, loop, pieces = make_learner(), make_learner(), make_learner()
     trace = whole.process(*stream, record=record)
@@ -109,7 +109,7 @@ def check_batch_is_loop(make_learner: MakeLearner, stream: Stream, cuts: Sequenc
 
 
 def check_restored_is_continued(make_learner: MakeLearner, stream: Stream, row: int) -> None:
-    """Check that a learner restored from bytes, copied or unpickled continues with the same bits."""
+    """Check that a restored, copied or unpickled learner continues with equal bits."""
     import pickle
 
     whole, first = make_learner(), make_learner()
@@ -159,7 +159,7 @@ def check_fast_path(make_learner: MakeLearner, stream: Stream, row: int) -> None
 
 
 def check_saved_is_loaded(make_learner: MakeLearner, stream: Stream) -> None:
-    """Check that a learner saved to a file is loaded with the same bytes, and that nothing else is written."""
+    """Check that a file loads with the same bytes, and no other file is written."""
     learner = make_learner()
     learner.process(*stream)
     with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +170,7 @@ def check_saved_is_loaded(make_learner: MakeLearner, stream: Stream) -> None:
 
 
 def check_invalid_points(make_learner: MakeLearner, stream: Stream, rows: Sequence[int], value: float) -> None:
-    """Check that invalid points, inserted before `rows`, are counted and change nothing else."""
+    """Check that invalid points before `rows` are counted and change nothing else."""
     clean, dirty, loop = make_learner(), make_learner(), make_learner()
     clean_trace = clean.process(*stream)
     broken = tuple(np.insert(part.astype(float), sorted(rows), value, axis=0) for part in stream)
@@ -193,7 +193,7 @@ def check_invalid_points(make_learner: MakeLearner, stream: Stream, rows: Sequen
 
 
 def check_invalid_points_raise(make_learner: MakeLearner, stream: Stream) -> None:
-    """Check that with ``on_invalid="raise"`` invalid points raise an error and nothing is learned."""
+    """Check that ``on_invalid="raise"`` raises for invalid points and learns nothing."""
     untrained, learner = make_learner(), make_learner()
     untrained.on_invalid = learner.on_invalid = "raise"
     with _raises("row 0"):
@@ -212,7 +212,7 @@ def check_invalid_points_raise(make_learner: MakeLearner, stream: Stream) -> Non
 
 
 def check_estimates(make_learner: MakeLearner, stream: Stream) -> None:
-    """Check that estimates are sound, counters agree with the trace, and scores are finite after the start."""
+    """Check that estimates are sound, counters match, scores after the start finite."""
     learner = make_learner()
     trace = learner.process(*stream)
     assert_sound(learner)
@@ -234,7 +234,7 @@ def check_estimates(make_learner: MakeLearner, stream: Stream) -> None:
 
 
 def check_score(make_learner: MakeLearner, stream: Stream, row: int) -> None:
-    """Check that `score` returns the score of the next point, for points and batches, and learns nothing."""
+    """Check that `score` is that of the next point, also in batches; learns nothing."""
     learner = make_learner()
     learner.process(*_cut(stream, 0, row))
     before = learner.to_bytes()
@@ -261,7 +261,7 @@ def check_wrong_input(make_learner: MakeLearner, stream: Stream, wrong: Any) -> 
 
 
 def check_clone(make_learner: MakeLearner, stream: Stream) -> None:
-    """Check that a clone has the parameters and no state, and that the state is read-only."""
+    """Check that a clone has parameters but no state, and the state is read-only."""
     learner = make_learner()
     learner.process(*stream)
     clone = learner.clone()
@@ -273,7 +273,7 @@ def check_clone(make_learner: MakeLearner, stream: Stream) -> None:
 
 
 def assert_sound(learner: Learner) -> None:
-    """Assert that no number is NaN or infinite, weights sum to 1, and covariances are positive definite."""
+    """Assert finite numbers, weights that sum to 1, positive definite covariances."""
     _require(bool(np.isfinite(learner.state).all()), "the state holds NaN or infinity")
     for name in learner.model.estimates:
         _require(bool(np.isfinite(learner.estimate(name)).all()), f"{name} holds NaN or infinity")

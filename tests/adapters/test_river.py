@@ -91,7 +91,7 @@ def test_absent_none_and_nan_features_are_missing():
     assert detector.score_one({}) == 0.0
 
 
-def test_model_with_a_new_feature_replaces_the_old_one_once_calibrated():
+def test_learner_with_a_new_feature_replaces_the_old_one_once_calibrated():
     detector = train(make_points(800, d=2, names="ab"))
     assert detector.current_learner.feature_names == ("a", "b")
     more = make_points(600, seed=1)
@@ -105,7 +105,7 @@ def test_model_with_a_new_feature_replaces_the_old_one_once_calibrated():
     assert (detector.current_learner.state == alone.state).all()
 
 
-def test_features_that_appear_during_initialization_share_one_model():
+def test_features_that_appear_during_initialization_share_one_learner():
     xs = make_points(60)
     for i, x in enumerate(xs[:20]):
         for name in "bc"[: 2 - i // 7]:

@@ -86,6 +86,8 @@ def test_allowed_names(tmp_path, code):
         ("20 ns a point", "ns a point"),
         ("what was learnt", "learnt"),
         ("no knobs", "knobs"),
+        ("in another directory", "directory"),
+        ("alarms to web hooks", "web hooks"),
     ],
 )
 def test_forbidden_prose(tmp_path, text, word):
@@ -106,6 +108,7 @@ def test_forbidden_prose(tmp_path, text, word):
         "the burst guard",
         "one point per second, a point of the stream, long streams, most of them",
         "headroom and warehouses",
+        "[errno 21] is a directory: x, or a `directory`, a webhook",
         "`told` and `side by side`",
         "see [the page](room/door.md) or https://example.org/room",
     ],
@@ -164,6 +167,20 @@ def test_names_are_split_into_words():
     assert split_name("größe_β") == "größe β"
 
 
+def test_first_line_of_docstrings_of_the_package(tmp_path):
+    file = tmp_path / "src" / "limpet" / "fleet" / "fleet.py"
+    file.parent.mkdir(parents=True)
+    code = 'class A:\n    """{}"""\n\n    async def f(self):\n        """{}\n\n        {}\n        """\n'
+    longest, longer = "x" * 79, "x" * 80
+    file.write_text(code.format(longest, longest, longer))
+    assert check(file, tmp_path) == []
+    file.write_text(code.format(longest, longer, longer))
+    assert [str(finding) for finding in check(file, tmp_path)] == [
+        "src/limpet/fleet/fleet.py:5: first line of 80 characters → at most 79 characters"
+    ]
+    assert find_words(tmp_path, f'"""{longer}"""') == []  # only in the package
+
+
 def test_third_party_files_and_these_tests_are_not_checked(tmp_path):
     for name in ("vendor/told.js", "test_check_words.py", "page.svg", "a/ok.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -183,7 +200,7 @@ def test_main(tmp_path, capsys, monkeypatch):
         f"{path}:1: told (_told) → return, report, format, describe",
         f"{path}:2: there is no → no … exists, … is missing, not found",
     ]
-    assert err.startswith("2 words")
+    assert err.startswith("2 findings")
     assert main(["--kinds", "name", str(file)]) == 1
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert main(["--summary"]) == 1

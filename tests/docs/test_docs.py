@@ -189,7 +189,7 @@ def test_figures_of_the_readme_equal_the_benchmark():
 
 
 def test_figures_of_the_reproduction_equal_its_results():
-    """After `limpet reproduce --out DIR`: python lab/pages/reproduction_page.py DIR."""
+    """After `limpet reproduce --out FOLDER`: python lab/pages/reproduction_page.py FOLDER."""
     text = (GUIDE / "reproduction.md").read_text(encoding="utf-8")
     assert import_script("reproduction_page").fill_page(text) == text
 

@@ -72,7 +72,7 @@ def test_valid_site_has_no_faults(site):
         ('<img srcset="https://example.org/x.png 2x">', "loaded from another host"),
     ],
 )
-def test_faults_are_found(site, more, message):
+def test_invalid_pages_are_reported(site, more, message):
     (site / "a.html").write_text(VALID_PAGE + more, encoding="utf-8")
     (fault,) = faults(site)
     assert fault.startswith("a.html")

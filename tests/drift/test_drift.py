@@ -60,7 +60,7 @@ def test_p_values_equal_those_of_the_exact_test(size):
         assert ks_2samp(x, x + h - 0.5, method="auto").pvalue == pytest.approx(table[h], rel=1e-11, abs=2e-12)
 
 
-def test_p_values_count_the_paths():
+def test_p_values_equal_the_share_among_all_orders():
     """The share of all orders of two samples of four whose distance is at least h."""
     from itertools import combinations
 

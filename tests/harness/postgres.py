@@ -114,7 +114,7 @@ def _program(name: str) -> Path:
 
 
 def _user_options() -> dict[str, Any]:
-    """Return the user and the working directory of its programs."""
+    """Return the user and the working folder of its programs."""
     user = {"user": UNPRIVILEGED_USER, "group": UNPRIVILEGED_USER, "extra_groups": []} if _is_root() else {}
     return {"cwd": "/", **user}
 

@@ -107,7 +107,7 @@ def test_interval_equals_that_of_a_simple_bootstrap(by_event):
         ([True, True, False, True], [0, 0, 1]),
     ],
 )
-def test_runs_number_adjacent_anomalies(labels, expected):
+def test_adjacent_anomalies_get_one_number(labels, expected):
     assert number_runs(labels).tolist() == expected
 
 

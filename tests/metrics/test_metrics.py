@@ -196,7 +196,7 @@ def test_perfect_causal_score_has_auc_three_quarters():
     [
         ({"scores": [[1.0], [2.0]]}, r"scores: must have shape \(T,\) with T >= 1, got \(2, 1\)"),
         ({"scores": []}, "scores: must have shape"),
-        ({"scores": ["high"]}, "scores: must be an array of numbers, got list"),
+        ({"scores": ["high"]}, "scores: must be"),
         ({"change_points": []}, r"change_points: must be .* got \[\]"),
         ({"change_points": 1.5}, "change_points: must be .* got 1.5"),
         ({"change_points": {"a": [1]}}, "change_points: must be"),
@@ -348,7 +348,7 @@ def test_nan_affects_its_segments_only():
         ({"means": np.zeros((20, 2))}, r"means: must be .* \(T, K, d\), got \(20, 2\)"),
         ({"true_means": np.zeros((20, 2))}, r"true_means: must be .* \(T, K, d\), got \(20, 2\)"),
         ({"means": np.zeros((20, 3, 1))}, r"shape of true_means, \(20, 2, 1\), got \(20, 3, 1\)"),
-        ({"means": [["a"]]}, "means: must be an array of numbers"),
+        ({"means": [["a"]]}, "means: must be"),
         ({"change_point": 5}, "tau < change_point < 19 .* change_point=5"),
         ({"change_point": 19}, "change_point=19"),
         ({"change_point": [10]}, "change_point, tau, tau_start: must be integers"),

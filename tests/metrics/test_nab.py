@@ -73,9 +73,8 @@ def test_best_common_threshold_of_all_series_is_used():
 def test_rows_before_the_first_are_not_scored():
     assert nab_score([make_flags(100, 5, 40)], [make_window()], [10]) == pytest.approx(100.0)
     early = make_window(100, 2, 6) + make_window()
-    assert nab_score([make_flags(100, 40)], [early], [10]) == pytest.approx(
-        100.0
-    )  # a window that is over does not count
+    # A window that is over does not count.
+    assert nab_score([make_flags(100, 40)], [early], [10]) == pytest.approx(100.0)
     half = nab_score([make_flags(100, 50)], [make_window()], [50])
     assert half == nab_score([make_flags(100, 50)], [make_window()], [10])  # but one that is not over keeps its length
 

@@ -12,7 +12,7 @@ import pytest
 import limpet as lp
 from helpers.spark import SRA_LEARNER, assert_same_streams, make_spec, make_table
 from limpet.exceptions import CheckpointError, InvalidInputError, InvalidTypeError
-from limpet.learners.input import LabelledArray
+from limpet.learners.input import LabeledArray
 from limpet.spark.checkpoint import StatesFile, write_states
 from limpet.spark.job_spec import JobSpec, check_param_changes, get_config
 from limpet.spark.partition_state import PartitionState, restore_partition
@@ -98,13 +98,15 @@ def test_fields_that_may_change_on_a_checkpoint() -> None:
         (SRA_LEARNER, lp.SRA(gamma=4.0, beta=0.1, M=5.0), ""),
         (lp.Detector(), lp.Detector(far=0.01), ""),
         (lp.SEM(2, rho=0.1), lp.SEM(2, rho=0.2), ""),
+        (lp.SDEM(1, r=0.1), lp.SDEM(1, r=0.2), ""),
         (SRA_LEARNER, lp.SRA(n_components=2, gamma=4.0, rho=0.01), "n_components"),
         (SRA_LEARNER, lp.SRA(gamma=4.0, rho=0.01, covariance="diagonal"), "covariance"),
         (SRA_LEARNER, lp.SRA(gamma=4.0, rho=0.01, seed=1), "seed"),
         (SRA_LEARNER, lp.SRA(gamma=4.0, rho=0.01, n_init=5), "n_init"),
         (lp.Detector(), lp.Detector(memory="compact"), "memory"),
         (lp.Detector(), lp.Detector(lags=2), "lags"),
-        (lp.SDEM(1, r=0.1), lp.SDEM(1, r=0.2), "r"),
+        (lp.SDEM(1, alpha=0.1), lp.SDEM(1, alpha=0.2), "alpha"),
+        (lp.IEM(1, alpha=0.1), lp.IEM(1, alpha=0.2), "alpha"),
     ],
     ids=repr,
 )
@@ -186,6 +188,6 @@ def test_parameters_added_in_later_versions_are_no_change() -> None:
 def test_states_of_other_columns_raise() -> None:
     spec = make_spec()
     fleet = lp.Fleet(spec.make_learner())
-    fleet.update(["x"] * 3, LabelledArray(np.zeros((3, 2)), ("b", "a")))
+    fleet.update(["x"] * 3, LabeledArray(np.zeros((3, 2)), ("b", "a")))
     with pytest.raises(CheckpointError, match=r"values: must be b, a, .*, got a, b"):
         restore_partition(fleet.to_bytes(), b"", spec)

@@ -326,7 +326,7 @@ def test_interior_optimum_satisfies_both_equations(constants):
 
 
 @pytest.mark.parametrize("constants", [c for kind, c in CASES if kind == "boundary"])
-def test_boundary_optimum_is_held_by_the_limit(constants):
+def test_boundary_optimum_has_the_largest_admissible_step(constants):
     best = tradeoff.optimum(constants)
     assert best.rho == tradeoff.admissible_step(best.gamma, constants)
     assert tradeoff.d_bound_d_rho(best.gamma, best.rho, constants) < 0.0

@@ -24,7 +24,7 @@ from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, InvalidTypeError, LimpetWarning
 from limpet.learners import Detector, Learner
 from limpet.learners._engine import FastPath
-from limpet.learners.input import LabelledArray
+from limpet.learners.input import LabeledArray
 
 with optional_import("limpet.adapters.river", "river"):
     from river import base
@@ -47,7 +47,7 @@ def to_point(x: Mapping[Any, Any]) -> Point:
 
 
 def to_float(value: Any, label: str, name: Hashable = None) -> float:
-    """Convert a number to float; label: a format of the name, for messages."""
+    """Convert a number to float; `label` formats the name for messages."""
     if isinstance(value, str | bytes):
         raise InvalidTypeError(f"{label.format(name)}: must be a number, got {value!r}.")
     try:
@@ -234,15 +234,15 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
 
     def _learn_next(self, points: list[Point]) -> None:
         """Update the next learner, which replaces the first one once it is calibrated."""
-        next_model = self._next_learner
-        assert next_model is not None
+        next_learner = self._next_learner
+        assert next_learner is not None
         rows = np.array([self._next_features.to_vector(point) for point in points])
-        next_model.process(LabelledArray(rows, self._next_features.labels))
+        next_learner.process(LabeledArray(rows, self._next_features.labels))
         min_points = 0 if self._learner is None else min(MIN_REPLACEMENT_POINTS, self._learner.n_seen)
-        if next_model.started and next_model.n_seen >= min_points:
-            self._learner, self._features, self._next_learner = next_model, self._next_features, None
+        if next_learner.started and next_learner.n_seen >= min_points:
+            self._learner, self._features, self._next_learner = next_learner, self._next_features, None
             self._bind_fast_path()
-        elif not next_model.started and next_model.n_seen > MAX_START_FACTOR * next_model.n_init:
+        elif not next_learner.started and next_learner.n_seen > MAX_START_FACTOR * next_learner.n_init:
             self._next_learner = None  # a feature has disappeared again
 
     def __getstate__(self) -> dict[str, Any]:
@@ -330,7 +330,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
         self._fast_path: FastPath | None = None
         self._direction_tracker, self._block_sum, self._block_count, self._per_block = DirectionTracker(), 0.0, 0, 0
         if block is not None:
-            self._start_model(block)
+            self._start_learner(block)
 
     @property
     def _tags(self) -> set[str]:
@@ -347,12 +347,12 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
         self._probe_values.append(value)
         if len(self._probe_values) == N_PROBE_VALUES:
             is_discrete = len({each for each in self._probe_values if math.isfinite(each)}) <= MAX_DISTINCT_VALUES
-            self._start_model(DISCRETE_BLOCK_VALUES if is_discrete else 1)
+            self._start_learner(DISCRETE_BLOCK_VALUES if is_discrete else 1)
             for each in self._probe_values:
                 self._add_to_block(each)
             self._probe_values = []
 
-    def _start_model(self, block: int) -> None:
+    def _start_learner(self, block: int) -> None:
         self._per_block = block
         self._learner = Detector(far=min(block * self.far, MAX_FAR))  # `far` is per value, hence higher per block
         self._learner.suppress_warning("invalid")

@@ -16,7 +16,7 @@ from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
 from limpet.exceptions import LimpetWarning
 from limpet.learners import Detector, Learner, Trace, from_bytes
-from limpet.learners.input import LabelledArray
+from limpet.learners.input import LabeledArray
 from limpet.learners.results import concatenate
 
 with optional_import("limpet.adapters.sktime", "sktime"):
@@ -27,7 +27,7 @@ __all__ = ["AnomalyDetector", "ChangePointDetector"]
 
 
 class StreamDetector(BaseDetector):  # type: ignore[misc]
-    """Base class: `fit` starts a series, `update` continues it, `predict` does not learn.
+    """Base class: `fit` starts, `update` extends a series; `predict` learns nothing.
 
     It returns the results of learned rows as of the time they were learned; other rows are the continuation.
     """
@@ -54,7 +54,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
 
     def _fit(self, X: pd.DataFrame) -> StreamDetector:
         self.learner_: Learner = Detector(**self.get_params())
-        self.trace_: Trace = self.learner_.process(to_labelled_array(X))
+        self.trace_: Trace = self.learner_.process(to_labeled_array(X))
         self._learned = self._X = X  # sktime's `update` appends new rows to it
         return self
 
@@ -70,7 +70,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
             warnings.warn(LimpetWarning(message, "repeated", n_rows=n_rows), stacklevel=4)
             new = new[~repeated]
         if len(new):
-            self.trace_ = concatenate([self.trace_, self.learner_.process(to_labelled_array(new))])
+            self.trace_ = concatenate([self.trace_, self.learner_.process(to_labeled_array(new))])
             self._learned = pd.concat([self._learned, new])
         self._X = self._learned
         return self
@@ -82,7 +82,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         if n_known == len(X):
             return self.trace_, first_row
         copy = from_bytes(self.learner_.to_bytes())
-        trace = concatenate([self.trace_, copy.process(to_labelled_array(X[n_known:]))])
+        trace = concatenate([self.trace_, copy.process(to_labeled_array(X[n_known:]))])
         return trace, len(self._learned) - n_known
 
     def _find_learned_rows(self, X: pd.DataFrame) -> tuple[int, int]:
@@ -127,10 +127,10 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         return [{}, {"far": 1e-2, "covariance": "diagonal"}]
 
 
-def to_labelled_array(X: pd.DataFrame) -> LabelledArray:
+def to_labeled_array(X: pd.DataFrame) -> LabeledArray:
     """Return the values with the names of the columns; infinities are clipped."""
     values = np.clip(X.to_numpy(np.float64), -MAX_ABS_VALUE, MAX_ABS_VALUE)
-    return LabelledArray(np.ascontiguousarray(values), tuple(map(str, X.columns)))
+    return LabeledArray(np.ascontiguousarray(values), tuple(map(str, X.columns)))
 
 
 def has_range_index(X: pd.DataFrame) -> bool:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from limpet._optional import optional_import
 from limpet._validation import FloatArray, Interval, Optional, Options, check_param
 from limpet.datasets._fetch import REMOTE_FILES, read_files
-from limpet.datasets.labelled_stream import Stream
+from limpet.datasets.labeled_stream import Stream
 from limpet.exceptions import InvalidInputError
 
 # Well-log. The paper's annotations 1 to 5 are TCPD's annotators 6, 7, 8, 12 and 13.

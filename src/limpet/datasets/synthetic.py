@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from limpet._validation import FloatArray, Interval, Options, check_param
-from limpet.datasets.labelled_stream import Stream
+from limpet.datasets.labeled_stream import Stream
 from limpet.exceptions import InvalidInputError
 
 # What the published notebooks pass to numpy as a covariance. It is not symmetric (0.7 against −0.3).

@@ -1,4 +1,4 @@
-"""Drift detectors as score streams: a number per point, large where the stream has changed."""
+"""Drift detectors as score streams: a number per point, large at a change."""
 
 from limpet.drift.adwin import ADWIN
 from limpet.drift.base import DriftDetector

@@ -45,7 +45,7 @@ class PointSchedule:
 
     @classmethod
     def from_rows(cls, rows: Integers, n_rows: int) -> PointSchedule:
-        """Make the schedule of points whose streams are the rows of a matrix of n_rows, ignoring negative ones."""
+        """Make the schedule of points by the row of their stream; ignore negative rows."""
         if SORT_THRESHOLD_STREAMS_PER_POINT * len(rows) > n_rows:
             return cls(*_compiled_sort_by_stream(rows, n_rows))
         order = np.argsort(rows, kind="stable")  # few points in many streams: avoids a pass over the streams
@@ -96,7 +96,7 @@ class PointSchedule:
         return PointSchedule(streams, starts, np.append(self.counts, others.counts), self.order)
 
     def split_for_lanes(self) -> tuple[PointSchedule, PointSchedule]:
-        """Split into a schedule for lanes and the last points of streams with many more points than the others."""
+        """Split into a schedule for lanes and the last points of much longer streams."""
         if self.is_uniform and not 0 < len(self) % LANES <= MAX_SEQUENTIAL_TAIL_STREAMS:
             return self, self.select(slice(0))
         schedule = self
@@ -170,7 +170,7 @@ class ResultBuffer:
         return ResultBuffer(self.values[part], self.outcomes[part], self.alarms, self.first_point + part.start)
 
     def restore_order(self, order: Integers) -> ResultBuffer:
-        """Return the results of sorted points in their original order. Alarms stay sorted."""
+        """Return results in the original order of the points; alarms stay sorted."""
         values, outcomes = np.empty_like(self.values), np.empty_like(self.outcomes)
         values[order], outcomes[order] = self.values, self.outcomes
         return ResultBuffer(values, outcomes, self.alarms, self.first_point)
@@ -203,7 +203,7 @@ class FleetBackend(ABC):
         points: Vector,
         results: ResultBuffer,
     ) -> tuple[Integers, Flags]:
-        """Buffer first points. Return how many points of each stream were consumed and whether it can start."""
+        """Buffer first points; return the number used per stream, whether it can start."""
         n_consumed, ready = np.zeros(len(schedule), np.int64), np.zeros(len(schedule), np.bool_)
         if len(schedule):
             results.values[:, 1:] = np.nan  # a buffered point has only a score

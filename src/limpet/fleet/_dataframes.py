@@ -26,7 +26,7 @@ PANDAS_INDEX_PREFIX = "__index_level_"  # pyarrow's name of an index column, whi
 
 
 def select_value_columns(frame: nw.DataFrame[Any], values: Any, excluded: Sequence[Any]) -> dict[str, Any]:
-    """Return the column of each variable; by default, all numeric columns except key and time.
+    """Return the column by variable; by default, numeric ones but key and time.
 
     A column of pandas may be named by a number or a tuple; the variable is named by its string.
     """
@@ -47,7 +47,7 @@ def select_value_columns(frame: nw.DataFrame[Any], values: Any, excluded: Sequen
 
 
 def check_value_columns(variables: Sequence[str], known: Sequence[str] | None, width: int | None) -> None:
-    """Raise an error unless these are the variables of the fleet, by name, or by number if it has no names."""
+    """Raise unless these are the fleet's variables by name or, without names, count."""
     if known is not None and set(known) != set(variables):
         raise InvalidInputError(
             f"values: must be {join_names(known)}, the variables of this fleet, got {join_names(variables)}."
@@ -78,7 +78,7 @@ def _to_column_list(values: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def time_order(column: nw.Series[Any]) -> tuple[Integers | None, Flags]:
-    """Return the stable order of the rows in time, None if they are sorted, and which have no time: these are last."""
+    """Return the stable time order, None if sorted, and rows without time (last)."""
     missing: Flags = np.array(column.is_null().to_numpy(), np.bool_)
     present_times = column.drop_nulls() if missing.any() else column  # without nulls, integers stay exact
     holds_128_bits = str(column.dtype).endswith("128")  # only an array of objects can hold these

@@ -40,7 +40,7 @@ class KeyCache:
 
     @classmethod
     def from_keys(cls, keys: Any, *lookup: Any) -> KeyCache | None:
-        """Make a cache with a copy of the keys. The cache is None for a container that may change unnoticed."""
+        """Make a cache with copied keys; None for a container that may change unnoticed."""
         if type(keys) in (list, np.ndarray):
             return cls(keys.copy(), key_types(keys), *lookup)
         return cls(keys, key_types(keys), *lookup) if type(keys) in (tuple, range) else None
@@ -69,7 +69,7 @@ SORT_CHUNK_POINTS = 1 << 20  # points sorted by stream at a time, so that they a
 
 
 class FleetExecutor:
-    """Learn the points of a fleet, one call after the other; all streams have the parameters of the learner."""
+    """Learn the points of a fleet, call by call; all streams share the parameters."""
 
     def __init__(self, learner: Learner, membership: Membership) -> None:
         self.lock = threading.RLock()
@@ -104,7 +104,7 @@ class FleetExecutor:
 
     @contextmanager
     def exclusive_call(self) -> Iterator[None]:
-        """Serialize calls. If the first call fails before a stream has joined, width and key type stay open."""
+        """Serialize calls; without streams, a failed call leaves width, key type unset."""
         with self.lock:
             was_unset = self.backend is None
             try:
@@ -124,7 +124,7 @@ class FleetExecutor:
     def learn(
         self, parsed_keys: IntKeys | StrKeys, points: Vector, keys: Any = None, order: Integers | None = None
     ) -> Trace:
-        """Learn the points of a call in this order. The results are in the order of the points."""
+        """Learn points in the given order; return results in the order of the points."""
         results = self._allocate_results(parsed_keys, points)
         if order is not None:
             parsed_keys, points = parsed_keys.take(order), points[order]
@@ -168,7 +168,7 @@ class FleetExecutor:
             results.alarms[i] = point, replace(alarm, key=self._membership.key_index.get_key(int(alarm.key or 0)))
 
     def _allocate_results(self, parsed_keys: IntKeys | StrKeys, points: Vector) -> ResultBuffer:
-        """Allocate results. If the learner raises on invalid points, check all points first."""
+        """Allocate results, after a check of all points if the learner raises on invalid."""
         assert self.backend is not None
         if self.learner.on_invalid == "raise":
             self.backend.engine.raise_on_invalid(points)
@@ -202,7 +202,7 @@ class FleetExecutor:
     # Warnings
 
     def _warn_about(self, outcomes: npt.NDArray[np.int8], self_recovering: bool) -> None:
-        """Warn once about invalid points and locked out streams. self_recovering streams are never locked out."""
+        """Warn once of invalid points and locked-out streams (never `self_recovering`)."""
         n_invalid = int(np.count_nonzero(outcomes == OUTCOME_INVALID))
         if n_invalid:
             first = int((outcomes == OUTCOME_INVALID).argmax())

@@ -1,4 +1,4 @@
-"""Map keys to rows. The keys of a fleet are all strings or all integers, as the first one."""
+"""Map keys, all strings or all integers as the first key of the fleet, to rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_ROW, UNKNOWN_ROW = -1, -2  # of a missing key; of the i-th unknown key: UNKNO
 
 
 class Lookup(NamedTuple):
-    """The row of each key: NO_ROW for a missing key, UNKNOWN_ROW − i for the i-th unknown key."""
+    """Rows of keys: NO_ROW if missing, UNKNOWN_ROW − i for the i-th unknown key."""
 
     rows: Integers
     unknown_keys: Sequence[Any]  # in the order of their first occurrence
@@ -46,7 +46,7 @@ def first_slot(key: int, n_slots: int) -> int:
 
 @kernel
 def find_slot(slots: Integers, key: int) -> int:
-    """Return the slot of a key; if it is not in the table, −1 − the slot in which to insert it."""
+    """Return the slot of a key; if unknown, −1 − the slot in which to insert it."""
     slot, free_slot = first_slot(key, len(slots)), -1
     while slots[slot, ROW_COLUMN] != EMPTY_SLOT:
         if slots[slot, ROW_COLUMN] == REMOVED_SLOT:
@@ -150,7 +150,7 @@ NULL_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
 
 
 def is_null_type(key_type: type) -> bool:
-    """Return whether all values of a type are missing. Such values are None, pandas' NA and NaT, and numpy's masked."""
+    """Return whether a type is one of missing values: None, NA, NaT, numpy's masked."""
     return key_type.__name__ in NULL_TYPE_NAMES
 
 
@@ -194,7 +194,7 @@ class StrTable:
         return Lookup(rows, list(unknown_numbers), np.array(first_index, np.int64))
 
     def look_up_codes(self, codes: Integers, strings: Sequence[Any]) -> Lookup:
-        """Return the rows of keys given by codes. Codes are indices in a list of strings, −1 for a missing key."""
+        """Return the rows of keys from codes: indices in strings, −1 for a missing key."""
         occurs = np.zeros(len(strings), np.bool_)
         occurs[codes[codes >= 0]] = True
         used = [string if is_used else None for string, is_used in zip(strings, occurs.tolist(), strict=True)]
@@ -251,7 +251,7 @@ class IntKeys:
 
     @classmethod
     def from_array(cls, keys: npt.NDArray[Any]) -> IntKeys:
-        """Make keys from an array of numbers; libraries convert integers to floats if some are missing.
+        """Make keys from numbers; libraries store integers with missing ones as floats.
 
         >>> IntKeys.from_array(np.array([3.0, np.nan])).missing
         array([False,  True])
@@ -284,7 +284,7 @@ class IntKeys:
 
 @dataclass(frozen=True, eq=False)
 class StrKeys:
-    """String keys of a call, or their indices in a list of strings (codes). None and NaN are missing keys."""
+    """String keys of a call, or codes in a list of strings; None, NaN are missing."""
 
     values: Sequence[Any]
     codes: Integers | None = None
@@ -339,7 +339,7 @@ class KeyIndex:
         return key
 
     def look_up(self, keys: IntKeys | StrKeys) -> Lookup:
-        """Return the rows of the keys of a call. The caller must `add` or `discard_pending` unknown keys."""
+        """Return the rows of keys; callers must `add` or `discard_pending` unknown ones."""
         if not len(keys.values):  # all are missing, and fit any fleet
             return Lookup(np.full(len(keys), NO_ROW), [], np.zeros(0, np.int64))
         if isinstance(keys, IntKeys):

@@ -26,7 +26,7 @@ from limpet.fleet._key_index import (
     is_null_type,
     is_valid_utf8,
 )
-from limpet.learners.input import LabelledArray, Names, import_narwhals, read_rows
+from limpet.learners.input import LabeledArray, Names, import_narwhals, read_rows
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
@@ -132,7 +132,7 @@ def check_int_keys(keys: IntKeys) -> IntKeys | StrKeys:
 
 
 def _check_str_keys(keys: list[Any], strings: list[str]) -> StrKeys:
-    """Return string keys; raise an error if one of the strings among them cannot be encoded in UTF-8."""
+    """Return string keys; raise if one of `strings` cannot be encoded in UTF-8."""
     for start in range(0, len(strings), VALIDATE_CHUNK_KEYS):
         chunk = strings[start : start + VALIDATE_CHUNK_KEYS]
         try:
@@ -240,7 +240,7 @@ def _keys_from_numbers(column: nw.Series[Any]) -> IntKeys | StrKeys:
 
 
 def _keys_from_pandas(column: nw.Series[Any], native: Any) -> IntKeys | StrKeys:
-    """Factorize a column with pandas. A column of objects, which may be integers, is read as a list."""
+    """Factorize a pandas column; read objects, which may be integers, as a list."""
     pandas = import_narwhals().get_native_namespace(column)
     if native.dtype == object and not (
         column.implementation.is_pandas() and pandas.api.types.infer_dtype(native, skipna=True) == "string"
@@ -253,7 +253,7 @@ def _keys_from_pandas(column: nw.Series[Any], native: Any) -> IntKeys | StrKeys:
 
 
 def factorize_hashes(hashes: Integers, missing: Flags) -> tuple[Integers, Integers]:
-    """Return codes of hashes, in the order of occurrence, −1 for missing, and the first index of each code."""
+    """Return codes of hashes by occurrence, −1 if missing, and their first indices."""
     lookup = IntHashTable().look_up(hashes, missing)
     return np.maximum(UNKNOWN_ROW - lookup.rows, -1), lookup.first_index
 
@@ -271,7 +271,7 @@ def _keys_from_polars(column: Any) -> StrKeys:
 
 
 def _keys_from_arrow(column: Any) -> IntKeys | StrKeys:
-    """Factorize a column by its dictionary or by hashes. If two strings collide, return the strings."""
+    """Factorize by dictionary or hashes; return the strings if two hashes collide."""
     import pyarrow
     from pyarrow import types
 
@@ -322,14 +322,14 @@ def read_keys(keys: Any) -> IntKeys | StrKeys:
 
 
 def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
-    """Read the points of a call as an array (n, width). Rows of another length become NaN."""
+    """Read points as an array (n, width); rows of another length become NaN."""
     if isinstance(X, list | tuple) and X and _are_rows(X):
         lengths = [len(x) for x in X]
         expected = width or Counter(lengths).most_common(1)[0][0]
         if len(set(lengths)) > 1 or lengths[0] != expected:
             _raise_on_string(x for row, length in zip(X, lengths, strict=True) if length != expected for x in row)
             X = [x if length == expected else [np.nan] * expected for x, length in zip(X, lengths, strict=True)]
-    points, names = read_rows(X if isinstance(X, LabelledArray) else _check_no_strings(X), width, names)
+    points, names = read_rows(X if isinstance(X, LabeledArray) else _check_no_strings(X), width, names)
     if len(points) != n:
         raise InvalidInputError(f"X: must have one point per key, got {n} keys and {len(points)} points.")
     return points, names
@@ -344,7 +344,7 @@ def _are_rows(X: Sequence[Any]) -> bool:
 
 
 def _check_no_strings(X: Any) -> Any:
-    """Return X, or an array of it. Raise an error for strings, which NumPy may convert to numbers."""
+    """Return X or its array; raise for strings, which NumPy may convert to numbers."""
     try:
         array = np.asarray(X) if isinstance(X, list | tuple) else X
     except (TypeError, ValueError):  # of unequal shapes: `read_rows` raises an error

@@ -53,7 +53,7 @@ class StateMatrix:
             self._rebind_views()
 
     def restore(self, states: Vector, not_started: Flags, start_buffers: Vector) -> None:
-        """Set all rows of an empty matrix. start_buffers: of the streams that have not started."""
+        """Set all rows of an empty matrix, and buffers of streams that have not started."""
         self.states, self.start_buffers, self._free_slots = states, start_buffers.copy(), []
         self.states[not_started, START_SLOT_INDEX] = np.arange(len(start_buffers))
         self._slot_rows = np.flatnonzero(not_started)
@@ -84,7 +84,7 @@ class StateMatrix:
         self.states[row] = 0.0
 
     def get_buffer_view(self, row: int, make_view: Callable[[Vector, Vector], StreamBufferView]) -> StreamBufferView:
-        """Return the view of one stream, for an engine. The same object while one is in use."""
+        """Return the view of a stream for an engine: one object while it is in use."""
         view = self._views.get(row)
         if view is None:
             view = self._views[row] = make_view(self.states[row], self.get_start_buffer(row))
@@ -237,7 +237,7 @@ LOOKUP_CHUNK_KEYS = 4096  # with max_keys, so many keys, or four per stream, are
 
 
 class Membership:
-    """The streams of a fleet, at most `max_keys` in memory. Evicted streams are stored in `spill` or dropped."""
+    """Streams of a fleet, up to `max_keys` in memory, others in `spill` or dropped."""
 
     def __init__(self, max_keys: int | None, spill: Spill | None) -> None:
         self.max_keys, self.spill = max_keys, spill
@@ -247,7 +247,7 @@ class Membership:
         self._lru_clock = LRUClock()
 
     def admit_in_chunks(self, keys: IntKeys | StrKeys) -> Iterator[tuple[slice, Integers]]:
-        """Yield slices of the points of a call with the rows of their keys. One slice if streams are never evicted."""
+        """Yield slices of a call and the rows of their keys; one slice without eviction."""
         start, chunk_size = 0, len(keys) if self.max_keys is None else max(4 * self.max_keys, LOOKUP_CHUNK_KEYS)
         while start < len(keys):
             is_single_chunk = start == 0 and chunk_size >= len(keys)
@@ -276,7 +276,7 @@ class Membership:
             self._lru_clock.mark_seen(rows)
 
     def _admit(self, lookup: Lookup) -> tuple[int, Integers]:
-        """Return how many points can be learned before a new stream must be evicted, and rows of their unknown keys."""
+        """Return how many points fit before an eviction, and rows of their unknown keys."""
         n_points, unknown_keys = len(lookup.rows), lookup.unknown_keys
         capacity = len(unknown_keys) if self.max_keys is None else self.max_keys - len(self.key_index)
         if capacity >= len(unknown_keys):
@@ -290,9 +290,8 @@ class Membership:
             if evicted_row is None:  # all rows are used earlier in this call
                 stop = index
                 break
-            stop = min(
-                stop, first_use.get(evicted_row, n_points)
-            )  # if it occurs later, it is looked up again in that slice
+            # If it occurs later, it is looked up again in that slice.
+            stop = min(stop, first_use.get(evicted_row, n_points))
             evicted.append(evicted_row)
             n_admitted += 1
         new_rows = self._exchange(evicted, unknown_keys[:n_admitted])
@@ -300,7 +299,7 @@ class Membership:
         return int(stop), new_rows
 
     def _exchange(self, evicted: Sequence[int], admitted: Sequence[Key]) -> Integers:
-        """Evict rows and return the rows of new keys, with states from the spill file, or empty.
+        """Evict rows and return rows of new keys, with spilled states or empty.
 
         Operations that can fail come first, so that the exchange is atomic.
         """
@@ -353,7 +352,7 @@ class Membership:
         )
 
     def restore(self, streams: StreamSnapshot) -> None:
-        """Restore streams from `all_streams` into an empty fleet; the most recently seen ones are in memory.
+        """Restore `all_streams` into an empty fleet; the latest seen are in memory.
 
         Streams that were spilled before are removed.
         """
@@ -374,7 +373,7 @@ class Membership:
 
 
 def first_index_by_row(rows: Integers) -> dict[int, int]:
-    """Return the index in a call at which each row occurs first. Negative rows are ignored."""
+    """Return the first index in a call of each row; negative rows are ignored."""
     present = np.flatnonzero(rows >= 0)
     known, first = np.unique(rows[present], return_index=True)
     return dict(zip(known.tolist(), present[first].tolist(), strict=True))

@@ -73,7 +73,7 @@ class Spill:
                 )
 
     def exchange(self, evicted: Iterable[SpilledState], admitted: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
-        """Store the states of evicted keys and remove those of admitted keys, atomically; return the removed by key."""
+        """Store evicted states, remove and return those of admitted keys, atomically."""
         with self._translate_errors(), transaction(self._database):
             restored = {}
             is_empty = self._database.execute("select 1 from streams limit 1").fetchone() is None

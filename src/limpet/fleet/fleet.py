@@ -147,7 +147,7 @@ class Fleet:
     # For the packages that build on fleets
 
     def row_indices(self, keys: Any) -> Integers:
-        """Return the row of each key, −1 if unknown. A stream keeps its row while it is in memory."""
+        """Return the row of each key, −1 if unknown; fixed while the stream is in memory."""
         with self._executor.lock:
             lookup = self._membership.key_index.look_up(read_keys(keys))
             self._membership.key_index.discard_pending(lookup.unknown_keys)
@@ -158,7 +158,7 @@ class Fleet:
         self._executor.warnings.issued_topics.add(code)
 
     def config(self) -> dict[str, Any]:
-        """Return learner, max_keys, spill, width and feature_names; the latter two are None before the first points."""
+        """Return parameters, width and feature_names; both None before the first points."""
         return {
             "learner": self.learner,
             "width": self._executor.width,
@@ -297,7 +297,7 @@ class Fleet:
             return b"".join(iter_chunks(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fleet, with spilled streams, atomically to a file. `limpet.load` reads it."""
+        """Write the fleet and its spilled streams atomically to a file for `limpet.load`."""
         with self._executor.lock:
             atomic_write(path, iter_chunks(self))
 
@@ -330,7 +330,7 @@ def iter_chunks(fleet: Fleet) -> Iterator[BytesLike]:
     streams = fleet._membership.all_streams()
     has_str_keys = any(isinstance(key, str) for key in streams.keys[:1])
     keys = json.dumps(streams.keys).encode() if has_str_keys else np.array(streams.keys, "<i8").tobytes()
-    header: dict[str, Any] = fleet.learner._config(fleet._executor.width, fleet._executor.feature_names)
+    header: dict[str, Any] = fleet.learner.config(fleet._executor.width, fleet._executor.feature_names)
     header["fleet"] = {
         "streams": len(streams.keys),
         "state_size": streams.states.shape[1],

@@ -7,23 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from limpet._validation import FloatArray, check_floats
 from limpet.exceptions import InvalidInputError
 
-FloatArray = npt.NDArray[np.float64]
 Indices = int | Sequence[int] | npt.NDArray[np.integer]
-
-
-def check_floats(name: str, value: npt.ArrayLike) -> FloatArray:
-    """Read an array of numbers in one layout, for one order of summation."""
-    try:
-        return np.asarray(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name}: must be an array of numbers, got {type(value).__name__}.") from error
 
 
 def check_scores(scores: npt.ArrayLike) -> FloatArray:
     """Read one score per row."""
-    array = check_floats("scores", scores)
+    array = check_floats("scores", scores, allow_bool=True)
     if array.ndim != 1 or len(array) == 0:
         raise InvalidInputError(f"scores: must have shape (T,) with T >= 1, got {array.shape}.")
     return array

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from limpet._validation import check_int, check_positive
+from limpet._validation import FloatArray, check_int, check_positive
 from limpet.exceptions import InvalidInputError
-from limpet.metrics._validation import FloatArray, Indices, check_change_points, check_scores
+from limpet.metrics._validation import Indices, check_change_points, check_scores
 
 # The area under the ROC curve
 

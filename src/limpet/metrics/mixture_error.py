@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from limpet._validation import FloatArray, check_floats
 from limpet.exceptions import InvalidInputError
-from limpet.metrics._validation import FloatArray, check_floats
 
 MAX_COMPONENTS = 16  # the search visits 2**K subsets in plain Python: a fraction of a second at 16
 PAPER_TAU = 1000  # errors before and after the change are counted from this row on
@@ -60,7 +60,7 @@ def _check_paired_means(means: npt.ArrayLike, true_means: npt.ArrayLike) -> tupl
 
 
 def _min_cost_assignment(costs: list[list[float]]) -> npt.NDArray[np.int64]:
-    """Return the estimate of each truth; costs[j][k] is that of estimate j for truth k."""
+    """Return the estimate of each truth; costs[j][k]: estimate j for truth k."""
     # best[S] is the minimum cost of assigning the estimates in S to the first |S| truths, and the estimates in order:
     # the last of these truths is assigned to some j in S, the others to S without j. That takes K·2ᴷ steps, not K!.
     best: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]

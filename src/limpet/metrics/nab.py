@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from limpet._validation import check_int, check_positive
+from limpet._validation import FloatArray, check_int, check_positive
 from limpet.exceptions import InvalidInputError
-from limpet.metrics._validation import FloatArray, check_scores
+from limpet.metrics._validation import check_scores
 from limpet.metrics.auc import last_of_equal
 
 HIT_WEIGHT, FALSE_ALARM_WEIGHT, MISS_WEIGHT = 1.0, 0.11, 1.0  # A_TP, −A_FP, −A_FN of the standard profile

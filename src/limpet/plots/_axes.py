@@ -1,4 +1,4 @@
-"""Axes of rows and times, limits and scales, and what is drawn in them: points, estimates, alarms, scores."""
+"""Row and time axes, limits, scales; draw points, estimates, alarms, scores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINE_WIDTHS = ((60, 0.6), (12, 0.9))  # above this number of change alarms
 
 @dataclass(frozen=True)
 class RowAxis:
-    """The positions of some rows of a stream on the lower axis; other rows are interpolated."""
+    """Positions of some rows of a stream on the x-axis, interpolated for others."""
 
     kind: str  # ROW_AXIS, NUMBER_AXIS or DATE_AXIS
     rows: FloatArray
@@ -101,7 +101,7 @@ def set_digit_formatter(axis: Any) -> None:
 
 
 def _increasing_times(summary: MinMaxSummary) -> tuple[str, FloatArray] | None:
-    """Return the kind of the times, and those of first and last rows; None if they do not increase."""
+    """Return kind and times of first and last rows; None if they do not increase."""
     if summary.times is None or summary.times.dtype.kind not in "Mf":
         return None
     times = np.append(summary.times, np.array([summary.last_time], summary.times.dtype))
@@ -117,7 +117,7 @@ def _increasing_times(summary: MinMaxSummary) -> tuple[str, FloatArray] | None:
 
 
 def robust_limits(values: FloatArray, *, cut: float = 0.005, margin: float = 0.3) -> tuple[float, float] | None:
-    """Return limits around all values but a share ``cut`` at either end; None without finite values.
+    """Return limits of all but a share ``cut`` at either end; None if none is finite.
 
     >>> low, high = robust_limits(np.append(np.linspace(0.0, 1.0, 999), 1e6))
     >>> -0.4 < low < 0.0 and 1.0 < high < 1.4
@@ -132,7 +132,7 @@ def robust_limits(values: FloatArray, *, cut: float = 0.005, margin: float = 0.3
 
 
 def full_or_robust_limits(
-    values: FloatArray, *, cut: float = 0.005, margin: float = 0.3, patience: float = 4.0
+    values: FloatArray, *, cut: float = 0.005, margin: float = 0.3, max_range_ratio: float = 4.0
 ) -> tuple[float, float] | None:
     """Return limits around all values, or robust ones if much smaller."""
     usual = robust_limits(values, cut=cut, margin=margin)
@@ -141,7 +141,7 @@ def full_or_robust_limits(
     finite = values[np.isfinite(values)]
     low, high = float(finite.min()), float(finite.max())
     padding = 0.08 * (high - low) or 1.0
-    if high - low > patience * (usual[1] - usual[0]):
+    if high - low > max_range_ratio * (usual[1] - usual[0]):
         return max(usual[0], low - padding), min(usual[1], high + padding)
     return low - padding, high + padding
 
@@ -207,7 +207,7 @@ def draw_changes(
     alarms: Sequence[Alarm],
     *,
     limits: tuple[float, float],
-    labelled: bool,
+    labeled: bool,
     to_position: Callable[[npt.ArrayLike], npt.NDArray[Any]] = np.asarray,
     faint: bool = False,
     min_gap: float = MIN_LABEL_GAP,
@@ -234,7 +234,7 @@ def draw_changes(
     spans = list(zip(onsets, positions - onsets, strict=True))
     axes.broken_barh(spans, (0.0, 1.0), label="from its onset to the alarm", zorder=1, **ONSET_STYLE, **relative_height)
     length = limits[1] - limits[0]
-    if not labelled or any(after - before <= min_gap * length for before, after in pairwise(positions)):
+    if not labeled or any(after - before <= min_gap * length for before, after in pairwise(positions)):
         return
     for alarm, position in zip(shown, positions, strict=True):
         is_near_end = position > limits[1] - (min_gap + 0.02) * length
@@ -256,7 +256,7 @@ def draw_changes(
 def draw_vertical_lines(
     axes: Any, positions: FloatArray, between: tuple[float, float] = (0.0, 1.0), **style: Any
 ) -> None:
-    """Draw vertical lines at these positions; `vlines` does the same, slowly for many lines."""
+    """Draw vertical lines at these positions, faster than `vlines` for many."""
     from matplotlib.collections import LineCollection
 
     lines = np.empty((len(positions), 2, 2))

@@ -51,7 +51,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def load_matplotlib() -> threading.Thread:
-    """Load matplotlib in a thread, which takes a second; join the thread before drawing."""
+    """Load matplotlib (one second) in a thread; join it before drawing."""
 
     def render_empty_figure() -> None:
         with suppress(Exception):  # the first picture raises the same error
@@ -73,7 +73,7 @@ def new_stack(height: float, narrow: bool) -> Any:
 
 
 def render_png(figure: Any, dots_per_inch: int = PAGE_DPI) -> bytes:
-    """Return the bytes of a PNG, equal for equal pictures; its palette makes it a third of the size."""
+    """Return PNG bytes, equal for equal pictures; a palette reduces them to a third."""
     picture = BytesIO()
     figure.set_dpi(dots_per_inch)
     figure.canvas.draw()
@@ -82,7 +82,7 @@ def render_png(figure: Any, dots_per_inch: int = PAGE_DPI) -> bytes:
 
 
 def quantize_colors(pixels: npt.NDArray[np.uint8]) -> Any:
-    """Return an image with a palette: frequent colors, and those far from them, which keeps the color of rare marks.
+    """Quantize to frequent colors, and those far from them, to keep rare marks.
 
     Other colors, as in the antialiasing of text, become the nearest one.
     """
@@ -166,7 +166,7 @@ def render_stack(
     beside: float = 0.0,
     over: float = 0.0,
 ) -> bytes:
-    """Lay out panels below each other, with a legend above them, and return the bytes of a PNG."""
+    """Stack panels with a legend above them; return the bytes of a PNG."""
     legend = add_legend_above(figure, panels) if has_legend else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a character missing from the font is drawn as a box
@@ -177,7 +177,7 @@ def render_stack(
 def _stack_panels(
     figure: Any, panels: Sequence[Any], heights: Sequence[float], legend: Any, beside: float, over: float
 ) -> None:
-    """Lay out panels below each other, with relative heights, and inches reserved at their right and above them.
+    """Stack panels with relative heights; reserve inches at the right and above.
 
     The layout engines of matplotlib measure each label of each panel several times, which takes longer than to draw.
     """
@@ -191,8 +191,8 @@ def _stack_panels(
         labels = axis.get_major_formatter().format_ticks(ticks)
         font = axis.get_major_ticks(1)[0].label1.get_fontproperties()
         slack = 1e-9 * (high - low)
-        labelled = zip(ticks, labels, strict=True)
-        visible = [(tick, text) for tick, text in labelled if low - slack <= tick <= high + slack]
+        labeled = zip(ticks, labels, strict=True)
+        visible = [(tick, text) for tick, text in labeled if low - slack <= tick <= high + slack]
         widths_in = [renderer.get_text_width_height_descent(text, font, False)[0] / figure.dpi for _, text in visible]
         return [(tick - low) / (high - low) for tick, _ in visible], widths_in
 

@@ -95,13 +95,13 @@ def draw_overview(
     for axes, name in zip(panels[len(variables) :], score_names, strict=True):
         score, color = (summary.score, BLUE) if name == "score" else (summary.change_score, GREEN)
         draw_score(axes, axis(summary.rows), score, color)
-        draw_changes(axes, alarms, limits=axis.limits, labelled=False, to_position=axis)
+        draw_changes(axes, alarms, limits=axis.limits, labeled=False, to_position=axis)
         _set_title(axes, _describe_score(name, summary, narrow))
     for axes in panels:
         axes.locator_params(axis="y", nbins=4)
         set_digit_formatter(axes.yaxis)
-        for unlabelled in (axes.yaxis, axes.xaxis)[: 1 if axes is panels[-1] else 2]:
-            unlabelled.set_label_coords(0.5, 0.0)  # without coordinates matplotlib computes them, slowly
+        for unlabeled in (axes.yaxis, axes.xaxis)[: 1 if axes is panels[-1] else 2]:
+            unlabeled.set_label_coords(0.5, 0.0)  # without coordinates matplotlib computes them, slowly
     configure_x_axis(panels[-1], axis.kind, axis.limits, 5 if narrow else 9)
     if axis.kind == DATE_AXIS:
         panels[-1].set_xlabel("")
@@ -118,7 +118,7 @@ def select_variables(summary: MinMaxSummary, alarms: Sequence[Alarm]) -> list[in
 
 
 def variable_indices(alarm: Alarm, names: Sequence[str]) -> list[int]:
-    """Return the indices of the variables of an alarm; a single variable has all alarms."""
+    """Return the indices of an alarm's variables; a single variable has all alarms."""
     if len(names) == 1:
         return [0]
     indices = [names.index(name) if isinstance(name, str) and name in names else name for name in alarm.variables]
@@ -187,8 +187,8 @@ def _draw_variable(
         axes.plot(invalid, np.full(len(invalid), 0.03), label="invalid", **INVALID_STYLE, **relative_height)
     matching = [alarm for alarm in alarms if variable in variable_indices(alarm, summary.names)]
     others = [alarm for alarm in alarms if variable not in variable_indices(alarm, summary.names)]
-    draw_changes(axes, matching, limits=axis.limits, labelled=True, to_position=axis, min_gap=min_gap)
-    draw_changes(axes, others, limits=axis.limits, labelled=False, to_position=axis, faint=True)
+    draw_changes(axes, matching, limits=axis.limits, labeled=True, to_position=axis, min_gap=min_gap)
+    draw_changes(axes, others, limits=axis.limits, labeled=False, to_position=axis, faint=True)
     anomalies = [alarm for alarm in matching if alarm.kind == "anomaly" and 0 <= alarm.row < summary.n_rows]
     heights = np.array([_get_height(alarm, summary, variable) for alarm in anomalies])
     draw_anomalies(axes, axis([alarm.row for alarm in anomalies]), heights, limits)

@@ -124,7 +124,7 @@ def _draw_means(axes: Any, trace: Trace, true_means: FloatArray | None, baseline
 
 
 def _zoom(axes: Any, values: FloatArray, rejected: Any, around: int, reach: int, change_point: int | None) -> None:
-    """Show the rows near one, with limits around the points not rejected; others are marked at the edge."""
+    """Show the rows near one, limits by accepted points; mark others at the edge."""
     first, last = max(around - reach, 0), min(around + reach, len(values))
     rows, shown, out = np.arange(first, last), values[first:last], rejected[first:last]
     limits = robust_limits(shown[~out]) or axes.get_ylim()
@@ -140,7 +140,7 @@ def _zoom(axes: Any, values: FloatArray, rejected: Any, around: int, reach: int,
 
 
 def _compress(axes: Any, values: FloatArray, rejected: Any) -> str:
-    """Make the axis logarithmic beyond most accepted values if the rest is far away; return a note for its label."""
+    """Make the axis logarithmic beyond most values if others are far; return a note."""
     finite = np.isfinite(values)
     if not (finite & ~rejected).any():
         return ""

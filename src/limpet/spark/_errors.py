@@ -59,7 +59,7 @@ def convert_job_errors(log: Path | None) -> Iterator[None]:
         reason = extract_error_line(message).rstrip(". ")
         if is_connection_error or name == "Py4JNetworkError":
             reason = "its process ended, perhaps for lack of memory"
-        advice = f"See {log}." if log else "--spark-log FILE writes Spark's log."
+        advice = f"See {log}." if log else "The option spark_log writes Spark's log to a file."
         raise SparkJobError(f"Spark job failed: {reason}. {advice}") from None
 
 

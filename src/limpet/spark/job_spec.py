@@ -110,7 +110,7 @@ def check_buckets(buckets: Any) -> int:
 
 def get_config(learner: Learner) -> dict[str, Any]:
     """Return class and parameters of a learner, as in the header of its file."""
-    config = learner._config(None, None)
+    config = learner.config()
     return {name: config[name] for name in ("learner", "settings")}
 
 

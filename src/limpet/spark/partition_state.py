@@ -14,7 +14,7 @@ from limpet.exceptions import CheckpointError
 from limpet.fleet import Fleet
 from limpet.fleet._key_index import Flags, Integers, IntKeys, Key, StrKeys
 from limpet.fleet.fleet import read_fleet
-from limpet.learners.input import LabelledArray
+from limpet.learners.input import LabeledArray
 from limpet.learners.results import Trace, concatenate
 from limpet.learners.serialization import read_header
 from limpet.spark.arrow import (
@@ -128,7 +128,7 @@ class PartitionState:
         return streams, keys.take(first[used]), rows[first[used]]
 
     def _update(self, keys: IntKeys | StrKeys, points: Vector) -> Trace:
-        return self.fleet.update(keys, LabelledArray(points, self.spec.values))
+        return self.fleet.update(keys, LabeledArray(points, self.spec.values))
 
     def _drop_idle(self, watermark: int) -> None:
         """Drop the streams without a row since the watermark minus the timeout."""
@@ -197,7 +197,7 @@ def _to_list(keys: IntKeys | StrKeys) -> list[Key]:
 def first_after_idle(streams: Integers, times: Integers, last_times: Integers, idle_timeout: int) -> Flags:
     """Return which rows follow the previous one of their stream after a timeout.
 
-    `times` increase; stream −1 is none. `last_times`: of the stream of each row, before these rows, or `NO_TIME`.
+    `times` increase; stream −1 is none. `last_times` are those of the streams before these rows, or `NO_TIME`.
 
     >>> streams, times = np.array([0, 1, 0, 0]), np.array([10, 11, 12, 30])
     >>> first_after_idle(streams, times, np.array([9, NO_TIME, 9, 9]), 5)

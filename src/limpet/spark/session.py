@@ -142,7 +142,7 @@ def redirect_stderr(path: Path) -> Iterator[None]:
         target_fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise InvalidInputError(f"--spark-log: must be a writable file, got {path}: {reason}.") from None
+        raise InvalidInputError(f"spark_log: must be a writable file, got {path}: {reason}.") from None
     sys.stderr.flush()
     saved_fd = os.dup(2)
     try:

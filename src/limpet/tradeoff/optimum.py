@@ -50,8 +50,7 @@ def d_bound_d_rho(gamma: Gamma, rho: float, constants: Constants) -> Gamma:
 
     It is ``2 c1 (L noise_power(γ) - V / ((n+1) ρ²))``.
 
-    The paper's appendix prints the first term without 2 c1 L and without α σ0². Its zero is
-    :func:`best_step`.
+    The paper's appendix prints the first term without 2 c1 L and without α σ0². Its zero is :func:`best_step`.
 
     Examples
     --------

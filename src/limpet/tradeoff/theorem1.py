@@ -9,8 +9,7 @@ def karimi_bound(steps: StepSizes, constants: Constants) -> float:
     """Return the bound of Theorem 1 on ``E|h(θ_N)|²``, for clean data.
 
     ``2 c1 (V + σ0² L Σρ²) / Σρ + 2 c0``. It holds if no step exceeds :func:`karimi_step_limit`; otherwise the number
-    is only the value of the formula. With steps ∝ ``1/√t`` it decreases as ``log n/√n``; the paper prints
-    ``log n/n``.
+    is only the value of the formula. With steps ∝ ``1/√t`` it decreases as ``log n/√n``; the paper has ``log n/n``.
 
     Parameters
     ----------

@@ -245,7 +245,7 @@ def can_batch(learner: object) -> TypeGuard[StochasticApproximation]:
 
 
 def run_batched(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace | FailedRun]:
-    """Return what `process` of each of these new learners returns, to the bit, or its error."""
+    """Return the result of `process` of each new learner, to the bit, or its error."""
     n_first = max((learner.n_init for learner in learners), default=0)
     first = [run_safely(learner.process, points[:n_first]) for learner in learners]
     rest = points[n_first:]

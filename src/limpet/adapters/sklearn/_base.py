@@ -1,4 +1,4 @@
-"""Base classes of the estimators: validation of rows, and learning of unlabelled ones."""
+"""Base classes of the estimators: validate rows, learn unlabelled ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
 from limpet.learners import Learner, Trace
-from limpet.learners.input import LabelledArray
+from limpet.learners.input import LabeledArray
 
 LearnerT = TypeVar("LearnerT", bound=Learner)
 VALIDATION_OPTIONS = {"dtype": "float64", "order": "C", "ensure_all_finite": "allow-nan"}
@@ -76,6 +76,6 @@ class StreamEstimator(RowEstimator, ABC):
         trace: Trace = self.learner_.score_only(self._label_rows(clipped), far=far, independent=True)
         return trace
 
-    def _label_rows(self, rows: Vector) -> Vector | LabelledArray:
+    def _label_rows(self, rows: Vector) -> Vector | LabeledArray:
         names = getattr(self, "feature_names_in_", None)
-        return rows if names is None else LabelledArray(rows, tuple(map(str, names)))
+        return rows if names is None else LabeledArray(rows, tuple(map(str, names)))

@@ -1,4 +1,4 @@
-"""Outliers, and scores as columns for the next step of a pipeline, with scikit-learn's conventions."""
+"""Outlier detector, and transformer to scores, with scikit-learn's conventions."""
 
 from __future__ import annotations
 
