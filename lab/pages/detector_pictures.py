@@ -22,10 +22,10 @@ SHIFT_SIZES_SD = {".5 sd": 0.5, "1 sd": 1.0, "2 sd": 2.0, "3 sd": 3.0, "5 sd": 5
 def process_with_deviations(y: np.ndarray, **settings: object) -> tuple[Trace, np.ndarray]:
     """Return the trace of a Detector, and its standard deviation after each row."""
     trace = lp.Detector(**settings).process(y, record="means")
-    model, deviations = lp.Detector(**settings), np.full(len(y), np.nan)
+    detector, deviations = lp.Detector(**settings), np.full(len(y), np.nan)
     for row, x in enumerate(y):
-        model.update(x)
-        deviations[row] = np.sqrt(model.covariances[0, 0, 0]) if model.started else np.nan
+        detector.update(x)
+        deviations[row] = np.sqrt(detector.covariances[0, 0, 0]) if detector.started else np.nan
     return trace, deviations
 
 

@@ -1,7 +1,7 @@
 """Write the figures of docs/guide/reproduction.md from lab/results/reproduction.json.
 
-After `limpet reproduce --out DIR`, run `python lab/pages/reproduction_page.py DIR`, which takes
-the quoted figures and two pictures from DIR. Without DIR the summary present is used.
+After `limpet reproduce --out FOLDER`, run `python lab/pages/reproduction_page.py FOLDER`, which takes
+the quoted figures and two pictures from FOLDER. Without FOLDER the summary present is used.
 """
 
 import json

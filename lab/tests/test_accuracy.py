@@ -23,7 +23,7 @@ def compute_median_errors(make, seeds, dim=1, **settings):
     ("make", "limits"),
     [(lp.datasets.make_abrupt, (0.001, 0.004, 0.003)), (lp.datasets.make_gradual, (0.001, 0.002, 0.001))],
 )
-def test_univariate_streams(make, limits):
+def test_errors_on_univariate_streams_stay_within_limits(make, limits):
     S_eval, S_bc, S_ac, S_tot = compute_median_errors(make, range(5), **PAPER_SETTINGS)
     assert S_eval < 0.01
     assert S_bc <= limits[0]
@@ -32,14 +32,14 @@ def test_univariate_streams(make, limits):
 
 
 @pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
-def test_printed_three_dimensional_stream_and_its_lock_out():
+def test_setting_of_the_paper_is_locked_out_on_the_three_dimensional_stream():
     settings = {**PAPER_SETTINGS, "gamma": 7.0, "beta": 0.5}
     _, S_bc, S_ac, _ = compute_median_errors(lp.datasets.make_abrupt, range(5), dim=3, **settings)
     assert S_bc <= 0.035
     assert S_ac > 10.0  # the plain algorithm cannot follow: what NOTES of the paper call lock-out
 
 
-def test_the_lock_out_is_reported():
+def test_lock_out_warns_of_a_lost_component():
     stream = lp.datasets.make_abrupt(dim=3, seed=0)
     learner = lp.SRA(**{**PAPER_SETTINGS, "gamma": 7.0, "beta": 0.5})
     with pytest.warns(LimpetWarning) as warnings_raised:
@@ -49,7 +49,7 @@ def test_the_lock_out_is_reported():
     assert after > 0.3
 
 
-def test_sra_is_far_ahead_of_the_same_without_a_threshold():
+def test_error_without_a_threshold_is_ten_times_larger():
     sra = compute_median_errors(lp.datasets.make_abrupt, range(3), **PAPER_SETTINGS)
     sem = []
     for seed in range(3):

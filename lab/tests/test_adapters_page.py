@@ -9,14 +9,14 @@ from limpet_lab.bench import adapters
 
 
 @pytest.mark.parametrize("library", ["river", "sklearn", "sktime"])
-def test_the_figures_of_the_adapters_are_those_of_the_benchmark(library):
+def test_adapter_tables_match_the_benchmark(library):
     """After `limpet bench adapters --json FILE`: python lab/pages/adapters_page.py FILE."""
     script = import_script("adapters_page")
     text = script.PAGES[library].read_text(encoding="utf-8")
     assert script.fill_page(library, text) == text
 
 
-def test_the_benchmark_of_adapters_measures_each():
+def test_benchmark_measures_every_adapter():
     names = [figure.name for figure in adapters.measure(quick=True)]
     for library, module in (("river", "river"), ("scikit-learn", "sklearn"), ("sktime", "sktime")):
         for adapter in import_module(f"limpet.adapters.{module}").__all__:

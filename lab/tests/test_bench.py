@@ -27,7 +27,7 @@ from limpet_lab.bench.runner import run_benchmarks
         (("bench", "everything"), "NAME"),
     ],
 )
-def test_mistakes_are_one_line(words, message, tmp_path, capsys, monkeypatch):
+def test_invalid_arguments_are_reported_without_a_traceback(words, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, errors = run_in_process(words, capsys, monkeypatch)
     assert code == 2
@@ -35,7 +35,7 @@ def test_mistakes_are_one_line(words, message, tmp_path, capsys, monkeypatch):
     assert "Traceback" not in errors
 
 
-def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path, capsys, monkeypatch):
+def test_quick_benchmark_writes_its_figures(tmp_path, capsys, monkeypatch):
     code, output, errors = run_in_process(
         ["bench", "speed", "--quick", "--json", tmp_path / "bench.json"], capsys, monkeypatch
     )
@@ -51,7 +51,7 @@ def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path, capsys, monke
 
 
 @pytest.mark.long
-def test_all_usual_benchmarks_run_quickly(tmp_path):
+def test_default_benchmarks_run_with_quick(tmp_path):
     result = run_limpet("bench", "--quick", "--json", str(tmp_path / "bench.json"))
     assert result.returncode == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -62,7 +62,7 @@ def test_all_usual_benchmarks_run_quickly(tmp_path):
         assert all(figure["value"] == figure["value"] for figure in figures[name])
 
 
-def test_a_figure_knows_whether_its_goal_is_reached():
+def test_figure_reports_whether_its_goal_is_reached():
     assert Figure("a", 1.0, "s", 2.0).is_reached
     assert not Figure("a", 3.0, "s", 2.0).is_reached
     assert Figure("a", 3.0).is_reached
@@ -83,7 +83,7 @@ def test_a_figure_knows_whether_its_goal_is_reached():
         *[(128, "128"), (7, "7"), (0, "0"), (0.27812, "0.278"), (float("nan"), "nan"), (float("inf"), "inf")],
     ],
 )
-def test_integers_are_printed_in_full(value, shown):
+def test_values_of_figures_are_formatted(value, shown):
     assert Figure("state", value, "bytes").text == f"{shown} bytes"
     assert Figure("state", 1.0, "", 1e6, 0.25).goal_text == "≥ 0.25, ≤ 1000000"
 
@@ -91,20 +91,20 @@ def test_integers_are_printed_in_full(value, shown):
 # What benchmarks there are
 
 
-def test_help_lists_every_benchmark_with_a_line():
+def test_help_lists_every_benchmark_with_its_summary():
     listed = [line.strip() for line in run_limpet("bench", "--help").stdout.splitlines()]
     for name, summary in BENCHMARKS.items():
         assert any(re.fullmatch(rf"{name} +{re.escape(summary)}", line) for line in listed), name
         assert find_spec(f"limpet_lab.bench.{name}")
 
 
-def test_the_readme_of_benchmarks_lists_them_too():
+def test_readme_of_the_lab_lists_every_benchmark():
     text = (ROOT / "lab" / "README.md").read_text(encoding="utf-8")
     assert dict(re.findall(r"^    limpet bench (\w+) +# (.*)$", text, re.M)) == BENCHMARKS
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_benchmark_has_a_title_and_measures(name):
+def test_every_benchmark_has_a_title_and_a_measure_function(name):
     pytest.importorskip("river")
     module = import_module(f"limpet_lab.bench.{name}")
     assert module.TITLE
@@ -112,7 +112,7 @@ def test_every_benchmark_has_a_title_and_measures(name):
 
 
 @pytest.mark.parametrize("name", ["auto_latency", "robustness"])
-def test_the_learner_that_is_measured_by_default_needs_no_settings(name):
+def test_default_learner_of_a_benchmark_is_a_detector(name):
     measure = import_module(f"limpet_lab.bench.{name}").measure
     make_learner = inspect.signature(measure).parameters["make_learner"].default
     assert isinstance(make_learner(), lp.Detector)
@@ -122,14 +122,14 @@ def test_the_learner_that_is_measured_by_default_needs_no_settings(name):
 # Programs of benchmarks in strings, which no type checker reads
 
 
-def test_the_program_that_only_reads_a_file_reads_all_rows(tmp_path):
+def test_read_script_counts_all_rows(tmp_path):
     for kind in detect.HEADER_LINES:
         detect.write_rows(tmp_path / "x.csv", kind, 300)
         command = [sys.executable, "-c", detect.READ_SCRIPT, str(tmp_path / "x.csv")]
         assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "300\n"
 
 
-def test_the_program_of_a_first_call_counts_compilations():
+def test_first_call_script_reports_time_and_compilations():
     seconds, compilations, _ = startup.time_first_call(startup.SRA_CODE, {})
     assert seconds > 0.0
     assert compilations >= 0
@@ -164,7 +164,7 @@ def test_a_quick_run_has_no_goals(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 @pytest.mark.parametrize("goals", [True, False])
-def test_no_line_is_broken_on_a_narrow_screen(name, goals):
+def test_printed_figures_fit_80_columns(name, goals):
     figures = import_script("page_tools").load_figures(name).values()
     printed = list(format_lines([figure if goals else figure.without_goal() for figure in figures], 80))
     assert max(map(len, printed)) <= 80

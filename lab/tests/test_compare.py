@@ -27,20 +27,20 @@ def test_verdicts():
     assert compute_verdict(0.0103, [0.01, 0.001], largest=False) == REACHED
 
 
-def test_baselines_ahead_are_named_and_dummies_are_not():
+def test_baselines_ahead_of_sra_are_listed_without_dummies():
     table = {"SRA": [[0.5, 0.0]], "sEM": [[0.6, 0.0]], "KSWIN": [[0.4, 0.0]], "random": [[0.7, 0.0]]}
     assert describe_baselines_ahead(["Tb_20"], table) == "Ahead of SRA: sEM in Tb_20 (0.600 against 0.500)."
     assert "KSWIN" in describe_baselines_ahead(["S_bc"], table, largest=False)
 
 
-def test_a_baseline_ahead_by_less_than_the_digits_shown_is_not_ahead():
+def test_baseline_is_ahead_only_if_the_printed_digits_differ():
     assert (
         describe_baselines_ahead(["a"], {"SRA": [[0.5, 0.0]], "sEM": [[0.5004, 0.0]]}) == "No baseline is ahead of SRA."
     )
     assert "sEM" in describe_baselines_ahead(["a"], {"SRA": [[0.5, 0.0]], "sEM": [[0.5006, 0.0]]})
 
 
-def test_a_table_has_ours_the_papers_and_the_difference():
+def test_table_has_our_value_the_published_one_and_their_difference():
     table = compare_cells(["a"], {"SRA": [[0.75, 0.02]], "truth": [[0.8, 0.0]]}, {"SRA": [[0.717, 0.021]]})
     assert table.rows[:2] == [["SRA", "0.750 ± 0.020"], ["paper", "0.717 ± 0.021"]]
     assert table.rows[2:] == [["difference", "+0.033"], ["truth", "0.800 ± 0.000"]]
@@ -54,7 +54,7 @@ def make_result(*kinds):
     return Result("A table", verdicts=records, chosen={"auc_x": {"0": {"SRA": {"gamma": 3.0}}}}, parts=["words"])
 
 
-def test_cells_are_counted():
+def test_tally_counts_cells_by_verdict():
     result = make_result(REACHED, REACHED, EQUAL, SHORT, SHORT)
     result.verdicts[4]["paper_inside_interval"] = True
     assert "of 5 cells 2 reached, 1 equal, 2 short (1 of them with the paper’s value inside" in describe_tally(
@@ -70,7 +70,7 @@ TABLE_ROWS = {"SRA": [[0.70, 0.0], [0.6, 0.0]], "SRA-heldout": [[0.1, 0.0]] * 2,
 PAPER_ROWS = {"SRA": [[0.717, 0.021], [0.702, 0.023]]}
 
 
-def test_detector_has_verdicts_next_to_the_papers_sra_and_ours():
+def test_detector_is_compared_with_the_published_sra_and_ours():
     first, second = make_auto_records("auc_x", ["a", "b"], TABLE_ROWS, PAPER_ROWS)
     assert (first["ours"], first["tuned"], first["paper"], first["verdict"]) == (0.65, 0.7, 0.717, SHORT)
     assert (second["ours"], second["tuned"], second["paper"], second["verdict"]) == (0.8, 0.6, 0.702, REACHED)
@@ -81,12 +81,11 @@ def test_detector_has_verdicts_next_to_the_papers_sra_and_ours():
         "against 0.700)."
     )
     assert "ahead in a (0.650 against 0.700); behind in b" in describe_auto(["a", "b"], TABLE_ROWS, [], largest=False)
-    assert (
-        describe_baselines_ahead(["a", "b"], TABLE_ROWS) == "No baseline is ahead of SRA."
-    )  # it is SRA, and counts as no baseline
+    # Detector is not a baseline.
+    assert describe_baselines_ahead(["a", "b"], TABLE_ROWS) == "No baseline is ahead of SRA."
 
 
-def test_the_cells_of_the_detector_are_counted_apart(tmp_path):
+def test_cells_of_the_detector_are_counted_separately(tmp_path):
     result = make_result(REACHED, SHORT)
     result.auto_verdicts = make_auto_records("auc_x", ["0", "1"], TABLE_ROWS, PAPER_ROWS)
     finished = {"alpha": (result, 1.0)}
@@ -100,7 +99,7 @@ def test_the_cells_of_the_detector_are_counted_apart(tmp_path):
     assert "our tuned SRA" in page
 
 
-def test_the_report_begins_with_the_cells_and_leads_to_every_result(tmp_path):
+def test_report_lists_the_cells_and_links_to_every_result(tmp_path):
     result = make_result(REACHED, SHORT)
     result.verdicts[1]["paper_inside_interval"] = True
     write_whole_report(tmp_path / "r.html", {"alpha": (result, 1.0)}, {}, Plan(trials=10))
@@ -112,7 +111,7 @@ def test_the_report_begins_with_the_cells_and_leads_to_every_result(tmp_path):
     assert "γ 3" in page
 
 
-def test_the_errors_in_three_dimensions_are_not_held_against_the_papers():
+def test_errors_in_three_dimensions_have_no_verdicts():
     result = table_mse_multivariate.run(ExperimentContext(Plan(trials=1, quick=True)))
     assert set(result.tables) == {"mse_multivariate", "mse_multivariate_notebook"}
     assert result.verdicts == []

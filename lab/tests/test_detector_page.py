@@ -16,14 +16,14 @@ def script():
 
 
 @pytest.mark.parametrize("page", ["detector.md", "alarms.md"])
-def test_the_figures_of_the_page_are_those_of_the_benchmarks(script, page):
+def test_page_tables_match_the_benchmarks(script, page):
     """After `limpet bench … --json FILE`: python lab/pages/detector_page.py FILE."""
     text = (GUIDE / page).read_text(encoding="utf-8")
     assert script.fill_page(page, text) == text
 
 
 @pytest.mark.parametrize("page", ["detector.md", "alarms.md"])
-def test_every_picture_exists_and_is_described(page):
+def test_every_picture_exists_and_has_alternative_text(page):
     pictures = re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", (GUIDE / page).read_text(encoding="utf-8"))
     assert pictures
     for words, path in pictures:
@@ -31,7 +31,7 @@ def test_every_picture_exists_and_is_described(page):
         assert (GUIDE / path).read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
-def test_tables_hold_the_measured_figures_only(script):
+def test_tables_contain_only_measured_figures(script):
     def map_by_name(*figures):
         return {each.name: each for each in figures}
 

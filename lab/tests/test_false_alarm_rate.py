@@ -6,7 +6,7 @@ from helpers.scripts import import_script
 from limpet_lab.bench import false_alarm_rate
 
 
-def test_streams_outside_the_promise_are_measured_by_default_and_with_their_settings(monkeypatch):
+def test_streams_outside_the_promise_are_measured_with_default_and_suitable_settings(monkeypatch):
     families = {name: false_alarm_rate.SETTINGS_OUTSIDE_PROMISE[name] for name in ("AR(2) .5 .3", "Poisson 1")}
     monkeypatch.setattr(false_alarm_rate, "SETTINGS_OUTSIDE_PROMISE", families)
     figures = list(false_alarm_rate.measure_rates_outside_promise(2000))
@@ -17,7 +17,7 @@ def test_streams_outside_the_promise_are_measured_by_default_and_with_their_sett
     assert all(math.isfinite(figure.value) for figure in figures)
 
 
-def test_early_rows_are_those_of_many_short_streams(monkeypatch):
+def test_early_rates_are_measured_on_many_short_streams(monkeypatch):
     monkeypatch.setattr(false_alarm_rate, "EARLY_BATCH_STREAMS", 3)
     lengths = []
 

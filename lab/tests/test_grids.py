@@ -16,21 +16,21 @@ from limpet_lab.paper.table_auc_well_log import make_well_log_methods
 SHARED = Path(__file__).parents[3] / "shared"
 
 
-def test_the_papers_numbers_are_those_handed_down():
+def test_published_numbers_match_the_file():
     handed = SHARED / "paper" / "tables.json"
     if not handed.is_file():
         pytest.skip("the paper's tables are not next to the project (../shared/paper)")
     assert load_paper_tables() == json.loads(handed.read_text())
 
 
-def test_appendix_b_has_the_papers_sixty_rows():
+def test_grid_of_appendix_b_equals_the_published_rows():
     rows = [tuple(row[:3]) for row in load_paper_tables()["appendix_b_auc_of_sra"]["rows"]]
     assert [tuple(setting.values()) for setting in grids.SRA_APPENDIX_B] == rows
     assert len(rows) == 60
 
 
-def test_the_printed_settings_are_those_in_the_papers_text():
-    """On Well-log the paper names three settings with one ρ for each annotation; the one with γ = 2·10⁶ is taken."""
+def test_every_table_compares_the_same_methods():
+    """Well-log also has SRA with the grid of small γ."""
     learners, detectors = {"SRA", "Detector", "SDEM", "iEM", "sEM"}, {"ADWIN", "KSWIN", "PH", "PH-river"}
     expected = learners | detectors | {"constant", "random", "time"}
     for methods in (
@@ -43,7 +43,7 @@ def test_the_printed_settings_are_those_in_the_papers_text():
     assert {method.name for method in make_well_log_methods()} == expected | {"SRA-small-gamma"}
 
 
-def test_rivers_page_hinkley_may_forget_or_not_with_every_delta_of_the_papers():
+def test_river_page_hinkley_has_every_published_delta_with_and_without_a_threshold():
     for methods in (
         make_synthetic_methods(1),
         make_well_log_methods(),

@@ -7,7 +7,7 @@ from limpet.streams.results import RunStats
 from limpet_lab.bench.jetstream import make_flow_figures
 
 
-def test_points_and_lag_are_those_of_the_status(tmp_path):
+def test_flow_figures_equal_the_status(tmp_path):
     status = StatusFile(tmp_path, "nats://localhost/points")
     points, lag = make_flow_figures("steady", tmp_path, seconds=2.0)
     assert points.value == lag.value == 0.0

@@ -9,8 +9,6 @@ import pytest
 
 from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError, MissingExtraError
-from limpet.plots._axes import full_or_robust_limits, robust_limits
-from limpet.plots._style import new_figure, render_png
 from limpet_lab.plots.annotations import draw_annotations
 from limpet_lab.plots.axes import format_number
 from limpet_lab.plots.estimates import draw_estimates
@@ -125,7 +123,7 @@ DRAWINGS_BY_CASE = {
 
 
 @pytest.mark.parametrize("draw", DRAWINGS_BY_CASE.values(), ids=DRAWINGS_BY_CASE)
-def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, recwarn):
+def test_drawing_is_a_reproducible_png_that_is_not_blank(draw, recwarn):
     png = draw()
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     picture = Image.open(io.BytesIO(png)).convert("RGB")
@@ -144,7 +142,7 @@ def has_color(png, color):
     return bool((np.abs(pixels - wanted).sum(axis=-1) < 12).any())
 
 
-def test_few_pixels_keep_their_colour():
+def test_single_outlier_is_drawn_in_its_color():
     spans = [(0, 50, "transition"), (50, 100, "abnormal")]
     bare = {"names": list("abcd"), "lines": [100], "spans": spans}
     y = np.stack([Y, MEANS[:, 1], np.abs(SCORE_WITH_MISSING), Y], axis=1)
@@ -162,7 +160,7 @@ def test_requested_parts_are_drawn():
     assert all(has_color(draw_curves(curves), METHOD_STYLES[name]["color"]) for name in METHOD_NAMES)
 
 
-def test_a_rejected_points_score_is_a_gap_and_not_a_line():
+def test_score_line_has_a_gap_at_rejected_points():
     # without a gap the line would lead through all the columns between
     score = np.where((np.arange(N_ROWS) > 100) & (np.arange(N_ROWS) < 200), np.nan, 1.0)
     png = draw_estimates(Y, {"SRA": (np.full(N_ROWS, np.nan), score)}, change_points=[])
@@ -211,7 +209,7 @@ INVALID_CALLS_BY_CASE = {
 
 
 @pytest.mark.parametrize("draw", INVALID_CALLS_BY_CASE.values(), ids=INVALID_CALLS_BY_CASE)
-def test_bad_input_is_named(draw):
+def test_invalid_input_raises(draw):
     with pytest.raises(InvalidInputError, match="got"):
         draw()
 
@@ -231,7 +229,7 @@ def test_methods_have_different_styles():
     assert get_styles(["x", "SRA"])["SRA"] == get_styles(["SRA"])["SRA"] == METHOD_STYLES["SRA"]
 
 
-def test_an_open_mark_is_seen_in_its_ring():
+def test_open_marker_of_the_chosen_setting_is_visible():
     def blue(chosen):
         png = draw_train_against_test({"a": {"Detector": ([0.2, 0.8], [0.2, 0.8])}}, chosen=chosen)
         pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
@@ -240,17 +238,7 @@ def test_an_open_mark_is_seen_in_its_ring():
     assert blue({"a": {"Detector": (0.5, 0.5)}}) > blue({}) + 20
 
 
-def test_limits_ignore_the_few():
-    values = np.append(np.linspace(0.0, 1.0, 1000), [1e9, np.nan, -np.inf])
-    low, high = robust_limits(values)
-    assert -0.5 < low < 0.0 < 1.0 < high < 1.5
-    assert full_or_robust_limits(values)[1] == high
-    assert full_or_robust_limits(np.append(values[:1000], 1.5))[1] > 1.5
-    assert robust_limits(np.array([np.nan])) is full_or_robust_limits(np.array([np.inf])) is None
-    assert robust_limits(np.zeros(5)) == (-1.0, 1.0)
-
-
-def test_the_envelope_hides_no_peak():
+def test_envelope_keeps_peaks_and_gaps():
     values = np.zeros(50_000)
     values[[17, 31_234]] = [5.0, -7.0]
     rows, heights = compute_envelope(values, 1000)
@@ -268,7 +256,7 @@ def test_the_envelope_hides_no_peak():
     ("number", "words"),
     [(0.0, "0"), (3.0, "3"), (0.95, "0.95"), (1000.0, "1,000"), (4e-6, "4·10⁻⁶"), (1e10, "10¹⁰"), (-2e5, "-2·10⁵")],
 )
-def test_numbers_in_words(number, words):
+def test_numbers_are_formatted_with_powers_of_ten(number, words):
     assert format_number(number) == words
 
 
@@ -276,9 +264,5 @@ def test_numbers_in_words(number, words):
     ("seconds", "words"),
     [(2.5e-7, "250 ns"), (0.02, "20 ms"), (0.9999, "1 s"), (59.0, "59 s"), (60.0, "1 min"), (5400.0, "1.5 h")],
 )
-def test_times_in_units(seconds, words):
+def test_times_are_formatted_with_units(seconds, words):
     assert format_time(seconds) == words
-
-
-def test_an_empty_figure_is_a_picture():
-    assert render_png(new_figure(1.0, 1.0)).startswith(b"\x89PNG")

@@ -77,7 +77,7 @@ def has_color(png, color, min_pixels=1):
 
 
 @pytest.mark.parametrize("draw", DRAWINGS_BY_CASE.values(), ids=DRAWINGS_BY_CASE)
-def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, recwarn):
+def test_drawing_is_a_reproducible_png_that_is_not_blank(draw, recwarn):
     png = draw()
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     pixels = get_pixels(png)
@@ -88,7 +88,7 @@ def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, rec
     assert not recwarn.list
 
 
-def test_what_is_there_is_drawn_and_what_is_not_is_not():
+def test_only_given_elements_are_drawn():
     bare = draw_monitored_stream(Y, TRACE_WITHOUT_ALARMS, scores=False)
     assert not any(has_color(bare, color, 30) for color in (BLUE, PURPLE, RED, VERMILION))
     whole = draw_monitored_stream(Y, make_trace([SHIFT_ALARM], MEANS), scores=False)
@@ -102,16 +102,15 @@ def find_leftmost_red(png):
     return int(np.flatnonzero((np.abs(below_the_legend - [200, 16, 46]).sum(axis=-1) < 12).any(axis=0))[0])
 
 
-def test_an_alarm_of_a_later_batch_stands_in_its_row():
+def test_alarms_are_drawn_relative_to_the_first_row():
     early, late = (
         draw_monitored_stream(Y, make_trace([SHIFT_ALARM]), first_row=first, scores=False) for first in (0, 100)
     )
-    assert (
-        abs((find_leftmost_red(early) - find_leftmost_red(late)) / 1350 - 0.25) < 0.03
-    )  # a quarter of the panel to the left
+    # A quarter of the panel to the left.
+    assert abs((find_leftmost_red(early) - find_leftmost_red(late)) / 1350 - 0.25) < 0.03
 
 
-def test_it_draws_the_results_of_a_detector():
+def test_results_of_a_detector_are_drawn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trace = lp.Detector().process(Y, record="means")
@@ -134,6 +133,6 @@ INVALID_CALLS_BY_CASE = {
 
 
 @pytest.mark.parametrize("draw", INVALID_CALLS_BY_CASE.values(), ids=INVALID_CALLS_BY_CASE)
-def test_bad_input_is_named(draw):
+def test_invalid_input_raises(draw):
     with pytest.raises(InvalidInputError, match="got"):
         draw()

@@ -24,7 +24,7 @@ def compute_log_density(stream, means):
 
 @pytest.mark.parametrize("dim", [1, 3])
 @pytest.mark.parametrize("kind", STREAM_MAKERS)
-def test_the_truth_believes_in_the_old_regime_for_100_rows_and_leaves_outliers_out(kind, dim):
+def test_truth_auc_uses_the_old_means_for_100_rows_and_excludes_outliers(kind, dim):
     stream = STREAM_MAKERS[kind](n=2000, dim=dim, alpha=0.95)
     believed = np.array([stream.means[999 if 1000 <= row < 1100 else row] for row in range(2000)])
     scores = np.where(stream.outliers, np.nan, -compute_log_density(stream, believed))
@@ -33,7 +33,7 @@ def test_the_truth_believes_in_the_old_regime_for_100_rows_and_leaves_outliers_o
 
 @pytest.mark.parametrize("dim", [1, 3])
 @pytest.mark.parametrize("kind", STREAM_MAKERS)
-def test_the_truth_with_memory_is_pages_sum_against_where_the_means_will_be(kind, dim):
+def test_truth_with_memory_auc_is_that_of_a_cumulative_sum(kind, dim):
     stream = STREAM_MAKERS[kind](n=2000, dim=dim, alpha=0.95)
     old, new = stream.means[999], stream.means[1100]
     under_old, under_new = (compute_log_density(stream, np.broadcast_to(m, stream.means.shape)) for m in (old, new))
@@ -50,7 +50,7 @@ def test_the_truth_with_memory_is_pages_sum_against_where_the_means_will_be(kind
     assert compute_truth_with_memory_auc(stream) == pytest.approx(benefit_auc(scores, 1000, 100), abs=1e-9)
 
 
-def test_the_truth_is_near_what_an_honest_score_can_reach_and_memory_helps_where_components_overlap():
+def test_memory_raises_the_truth_auc_only_for_overlapping_components():
     assert 0.7 < compute_truth_auc(make_abrupt()) < 0.78
     assert 0.7 < compute_truth_with_memory_auc(make_abrupt()) < 0.78
     overlapping = make_abrupt(dim=3, variant="notebook")

@@ -59,7 +59,7 @@ def select_learners(methods):
     return [method for method in methods if isinstance(method, LearnerMethod) and method.name != DETECTOR_NAME]
 
 
-def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_rejected_points_for_anomalies_only():
+def test_start_points_are_drawn_on_real_data_and_rejected_points_scored_for_anomalies_only():
     assert {
         (m.starts_on_drawn_points, m.scores_rejected_points) for m in select_learners(make_synthetic_methods(1))
     } == {(False, False)}
@@ -87,7 +87,7 @@ def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_rejected
         ),
     ],
 )
-def test_no_score_looks_ahead(methods, dim, start):
+def test_scores_do_not_depend_on_later_rows(methods, dim, start):
     """Later rows do not change the scores of earlier rows, except for those that a learner starts from, bit for
     bit: those of the first ten rows on synthetic streams, of rows 19 to 39, whose range is drawn from, on real data; of
     the first fifty of Detector."""
@@ -117,7 +117,7 @@ def test_a_rejected_point_has_no_change_score_but_keeps_its_anomaly_score():
     assert np.nanargmax(for_anomalies) == 200
 
 
-def test_detector_has_one_setting_and_is_neither_tuned_nor_started():
+def test_detector_is_not_tuned_and_starts_on_the_first_points():
     """It is `lp.Detector()`, given the number of components where all are, and starts on the stream's first points."""
     groups = {
         2: [make_synthetic_methods(1), make_synthetic_methods(3)],
@@ -149,7 +149,7 @@ def test_detector_has_one_setting_and_is_neither_tuned_nor_started():
     assert np.isfinite(measure(make_detector_method(2), {"n_components": 2}, make_abrupt())).all()
 
 
-def test_baselines_start_exactly_as_sra_does():
+def test_baselines_and_sra_start_identically():
     """With the same step size and no threshold in reach, SRA and sEM are the same, to the last bit."""
     stream = make_abrupt(n=1000, seed=3)
     for drawn in (False, True):
@@ -164,13 +164,13 @@ def test_baselines_start_exactly_as_sra_does():
         assert np.array_equal(sra_scores, sem_scores, equal_nan=True)
 
 
-def test_sem_is_the_learner_of_that_name():
+def test_make_sem_equals_the_learner_sem():
     stream = make_abrupt(n=1000, seed=3)
     sem_scores = lp.SEM(2, rho=0.01).process(stream.y).score
     assert np.array_equal(make_sem(rho=0.01).process(stream.y).score, sem_scores, equal_nan=True)
 
 
-def test_points_to_start_from_are_drawn_in_the_range_of_rows_19_to_39():
+def test_start_points_are_drawn_in_the_range_of_rows_19_to_39():
     y = np.zeros((100, 2))
     y[19], y[39] = (-1.0, -1000.0), (1.0, 1000.0)
     y[18] = y[40] = 1e9
@@ -182,7 +182,7 @@ def test_points_to_start_from_are_drawn_in_the_range_of_rows_19_to_39():
     assert not np.array_equal(points, draw_start_points(y, 1))
 
 
-def test_a_learner_continues_from_the_points_drawn_for_its_restart():
+def test_learner_processes_the_start_points_of_its_restart_first():
     stream = make_abrupt(n=1000)
     for restart in (0, 3):
         learner = make_sem(rho=0.01, n_init=20)
@@ -195,7 +195,7 @@ def test_a_learner_continues_from_the_points_drawn_for_its_restart():
         assert np.array_equal(scores, learner.process(stream.y).change_score)
 
 
-def test_the_random_dummy_differs_from_restart_to_restart_and_the_others_do_not():
+def test_only_the_random_dummy_differs_between_restarts():
     stream = make_abrupt(n=1000)
     for name, restarts in (("random", 3), ("constant", 1), ("time", 1)):
         dummy = DummyMethod(name)
@@ -206,7 +206,7 @@ def test_the_random_dummy_differs_from_restart_to_restart_and_the_others_do_not(
         assert np.array_equal(dummy.run({}, stream, 0).scores, swept.values[0, 0, 0])
 
 
-def test_a_window_shorter_than_two_samples_is_reported():
+def test_kswin_window_shorter_than_two_samples_raises():
     methods = {method.name: method for method in make_synthetic_methods(1)}
     with pytest.raises(CannotRunError, match="half of window"):
         methods["KSWIN"].run({"alpha": 0.01, "window": 20, "stat": 15}, make_abrupt(n=100), 0)
@@ -215,7 +215,7 @@ def test_a_window_shorter_than_two_samples_is_reported():
 # Sweeps over synthetic streams
 
 
-def test_a_sweep_measures_what_a_single_run_gives():
+def test_sweep_equals_a_single_run():
     context = ExperimentContext(Plan(trials=1))
     method = LearnerMethod("SRA", [{"gamma": 3.0, "beta": 0.1, "M": 5.0}], make_sra)
     values = context.sweep_synthetic(method, "abrupt", 1, "printed").values[0, 0, 0, 0]
@@ -228,7 +228,7 @@ def test_a_sweep_measures_what_a_single_run_gives():
 
 @pytest.mark.parametrize(("dim", "variant"), [(1, "printed"), (3, "printed"), (3, "notebook")])
 @pytest.mark.parametrize("kind", STREAM_MAKERS)
-def test_sweeps_are_over_the_requested_streams(kind, dim, variant):
+def test_sweep_uses_the_requested_streams(kind, dim, variant):
     context = ExperimentContext(Plan(trials=2))
     method = LearnerMethod("sEM", [{"rho": 0.01}], make_sem)
     for held_out, seeds in ((False, (0, 1)), (True, (1000, 1001))):
@@ -239,7 +239,7 @@ def test_sweeps_are_over_the_requested_streams(kind, dim, variant):
         assert context.sweep_synthetic(method, kind, dim, variant, held_out).values[0, :, 0, 0, AUC].tolist() == areas
 
 
-def test_a_detectors_variable_is_chosen_with_its_setting():
+def test_setting_and_variable_of_a_drift_method_are_selected_together():
     method = DriftMethod("PH", [{"delta": 1.0}, {"delta": 2.0}], None)
     areas = np.zeros((2, 4, 3))  # settings, streams, variables
     areas[1, :, 2] = 0.9
@@ -273,7 +273,7 @@ def approximate_cell(values):
     return pytest.approx([np.mean(values), np.std(values)], rel=1e-12)
 
 
-def test_auc_cells_are_grid_maxima_on_the_scored_streams_and_sra_heldout_is_chosen_on_others():
+def test_auc_cells_are_grid_maxima_and_sra_heldout_is_selected_on_other_streams():
     results = [module.run(FakeContext()) for module in (table_auc_univariate, table_auc_multivariate)]
     tables, chosen = ({k: v for r in results for k, v in getattr(r, part).items()} for part in ("tables", "chosen"))
     for name, dim, variant in SYNTHETIC_TABLES:
@@ -302,7 +302,7 @@ def test_auc_cells_are_grid_maxima_on_the_scored_streams_and_sra_heldout_is_chos
             assert tables[key]["truth-memory"][i] == approximate_cell(memory)
 
 
-def test_error_cells_are_of_the_setting_with_the_least_s_eval():
+def test_error_cells_are_those_of_the_setting_with_the_smallest_s_eval():
     tables = {
         k: v
         for module in (table_mse_univariate, table_mse_multivariate)
@@ -312,9 +312,8 @@ def test_error_cells_are_of_the_setting_with_the_least_s_eval():
         for kind in STREAM_MAKERS:
             rows = tables[get_table_key(f"mse_{name}", variant)][kind]
             for method in make_synthetic_learners(dim, quick=True):
-                errors = (
-                    FakeContext().sweep_synthetic(method, kind, dim, variant).values[:, :, 0, 0]
-                )  # AUC, S_eval, S_bc, …
+                # AUC, S_eval, S_bc, …
+                errors = FakeContext().sweep_synthetic(method, kind, dim, variant).values[:, :, 0, 0]
                 best = int(np.argmin(errors[:, :, 1].mean(axis=1)))
                 assert rows[method.name] == [approximate_cell(errors[best, :, i]) for i in (2, 3, 4)]
                 if method.name == "SRA":
@@ -322,7 +321,7 @@ def test_error_cells_are_of_the_setting_with_the_least_s_eval():
                     assert rows["SRA-printed"] == [approximate_cell(errors[named, :, i]) for i in (2, 3, 4)]
 
 
-def test_for_each_gamma_the_rest_is_chosen_by_s_eval():
+def test_other_parameters_of_each_gamma_minimize_s_eval():
     table = fig_gamma_rho.run(FakeContext()).tables["gamma_rho"]
     ours = make_synthetic_learners(1)[0]
     for kind in STREAM_MAKERS:
@@ -342,7 +341,7 @@ def run_plain_sra(stream, gamma, beta, M):
     return lp.SRA(2, gamma=gamma, beta=beta, M=M, norm="mean").process(stream.y, record="means")
 
 
-def test_alpha_is_that_of_the_data_and_of_beta():
+def test_alpha_determines_the_outlier_share_and_beta():
     table = fig_alpha.run(ExperimentContext(Plan(trials=1))).tables["alpha"]
     for kind, make in STREAM_MAKERS.items():
         for share in (0.9, 0.95, 0.99):
@@ -354,7 +353,7 @@ def test_alpha_is_that_of_the_data_and_of_beta():
         assert [mean for mean, _ in table[DETECTOR_NAME][kind]["0.99"]] == pytest.approx(list(errors))
 
 
-def test_appendix_b_is_the_auc_of_the_change_score_within_100_rows():
+def test_appendix_b_has_the_auc_of_the_change_score_within_100_rows():
     rows = table_appendix_b.run(ExperimentContext(Plan(trials=1))).tables["appendix_b_auc_of_sra"]["rows"]
     for row in rows[::7]:
         for make, (area, _) in zip(STREAM_MAKERS.values(), row[3:], strict=True):

@@ -81,7 +81,7 @@ def approximate_cell(values):
     return pytest.approx([np.mean(values), np.std(values)], rel=1e-12)
 
 
-def test_well_log_cells_are_test_values_of_what_training_chose(monkeypatch):
+def test_well_log_cells_are_test_values_of_the_settings_selected_on_training_rows(monkeypatch):
     stream = make_stream("Well-log", 1, change_points={n: [150, 450 + n] for n in range(1, 6)})
     monkeypatch.setattr(table_auc_well_log, "load_well_log", lambda: stream)
     context = FakeContext((5, 2))
@@ -98,7 +98,7 @@ def test_well_log_cells_are_test_values_of_what_training_chose(monkeypatch):
                 check_a_named_cell(result, i, "SRA-figure", method, grids.SRA_WELL_LOG_FIGURE, testing)
 
 
-def test_skab_cells_are_of_odd_files_averaged_over_restarts(monkeypatch):
+def test_skab_cells_are_means_over_odd_files_and_restarts(monkeypatch):
     streams = [make_stream(f"SKAB {n}", change_points=[200, 400]) for n in range(16)]
     monkeypatch.setattr(table_auc_skab, "load_skab", lambda *_, **__: streams)
     context = FakeContext((2,))
@@ -110,7 +110,7 @@ def test_skab_cells_are_of_odd_files_averaged_over_restarts(monkeypatch):
             check_a_column(result, i, method, training, testing)
 
 
-def test_anomaly_cells_are_test_values_of_what_training_chose(monkeypatch):
+def test_anomaly_cells_are_test_values_of_the_settings_selected_on_training_rows(monkeypatch):
     streams = {name: make_stream(name) for name in ("SMTP", "THYROID")}
     monkeypatch.setattr(table_auc_anomaly, "LOADERS", {name: (lambda s=s: s) for name, s in streams.items()})
     context = FakeContext((2,))
@@ -124,7 +124,7 @@ def test_anomaly_cells_are_test_values_of_what_training_chose(monkeypatch):
         assert result.tables["auc_anomaly"]["IsolationForest"][i] == approximate_cell(areas)
 
 
-def test_the_isolation_forest_is_fitted_on_the_training_span_and_scores_the_rest():
+def test_isolation_forest_is_fitted_on_training_rows_and_scores_the_rest():
     ensemble = pytest.importorskip("sklearn.ensemble")
     stream = make_stream("SMTP")
     forests = [ensemble.IsolationForest(random_state=restart).fit(stream.y[:300]) for restart in range(2)]
@@ -183,14 +183,14 @@ def make_plain_sra(n_components, gamma, beta, M):
 
 
 @requires_data
-def test_the_data_sets_are_those_of_the_paper():
+def test_data_sets_have_the_sizes_and_changes_of_the_paper():
     assert compute_result(table_datasets).tables["dataset_summary"]["SMTP"] == [95156, 3, 30]
     assert "at 574 and 919" in compute_result(fig_skab_sample).parts[0].caption
     assert "of 4050 rows without a score" in compute_result(fig_well_log_estimates).parts[1]
 
 
 @requires_data
-def test_the_figures_setting_gives_what_an_independent_trial_gave_on_well_log(well_log):
+def test_well_log_auc_of_the_setting_of_the_figure_equals_an_independent_run(well_log):
     figure = [mean for mean, _ in well_log.tables["auc_well_log"]["SRA-figure"]]
     assert figure == pytest.approx([0.870, 0.836, 0.836, 0.722, 0.702], abs=0.002)
 
@@ -267,7 +267,7 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
 @pytest.mark.parametrize(
     ("name", "first", "split", "components"), [("SMTP", 9_999, 40_000, 2), ("THYROID", 999, 2000, 3)]
 )
-def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly, name, first, split, components):
+def test_anomaly_methods_are_tuned_on_training_rows_and_scored_on_the_rest(anomaly, name, first, split, components):
     check_result(anomaly, "auc_anomaly")
     if name == "SMTP":
         with np.load(DATA_FOLDER / "smtp" / "smtp_adbench.npz") as arrays:
@@ -295,7 +295,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
 
 @requires_data
 @pytest.mark.long
-def test_intervals_contain_their_cells_and_report_whether_the_papers_is_inside(anomaly):
+def test_intervals_contain_their_cells_and_record_whether_they_contain_the_published_value(anomaly):
     table, intervals = anomaly.tables["auc_anomaly"], anomaly.intervals["auc_anomaly"]
     for i, name in enumerate(("SMTP", "THYROID")):
         assert set(intervals[name]) == set(table) - {"metrics"}

@@ -30,7 +30,7 @@ from limpet_lab.bench.regression.runs import (
 from limpet_lab.plots.running_errors import StreamColumn, draw_running_errors
 
 
-def test_the_figures_of_the_page_are_those_of_the_benchmark():
+def test_page_tables_match_the_benchmark():
     """After `limpet bench regression --json FILE`: python lab/pages/regression_page.py FILE."""
     text = (ROOT / "docs" / "guide" / "robust-regression.md").read_text(encoding="utf-8")
     script = import_script("regression_page")
@@ -41,7 +41,7 @@ def test_the_figures_of_the_page_are_those_of_the_benchmark():
 # --- streams ----------------------------------------------------------------------------------------------
 
 
-def test_numbers_are_corrupted_and_coefficients_change():
+def test_linear_pairs_have_corrupted_targets_and_a_change_of_coefficients():
     pairs = make_linear_pairs(PairKind("abrupt"), seed=4, n=4000)
     assert 0.04 < pairs.corrupted.mean() < 0.06
     assert 0.9 < np.std((pairs.y - pairs.truth)[~pairs.corrupted]) < 1.1
@@ -53,14 +53,14 @@ def test_numbers_are_corrupted_and_coefficients_change():
     np.testing.assert_allclose(before[0], after[0])
 
 
-def test_a_share_of_corrupted_targets_changes_no_other_row():
+def test_corrupted_targets_do_not_change_other_rows():
     some, none = (make_linear_pairs(PairKind("", share=share), seed=2, n=500) for share in (0.05, 0.0))
     np.testing.assert_array_equal(some.X, none.X)
     np.testing.assert_array_equal(some.y[~some.corrupted], none.y[~some.corrupted])
     np.testing.assert_array_equal(some.truth, none.truth)
 
 
-def test_a_burst_corrupts_its_rows_and_no_other():
+def test_burst_corrupts_only_its_rows():
     kinds = PairKind("", drift=0.0), PairKind("", drift=0.0, burst_rows=20, burst_size=50.0)
     without, burst = (make_linear_pairs(kind, seed=2, n=500) for kind in kinds)
     inside = np.isin(np.arange(500), range(250, 270))
@@ -70,7 +70,7 @@ def test_a_burst_corrupts_its_rows_and_no_other():
     np.testing.assert_array_equal(burst.corrupted[~inside], without.corrupted[~inside])
 
 
-def test_a_gradual_drift_ends_where_an_abrupt_one_does():
+def test_gradual_and_abrupt_drifts_end_with_the_same_coefficients():
     kinds = PairKind("", gradual=True), PairKind("")
     slow, quick = (make_linear_pairs(kind, seed=2, n=2000) for kind in kinds)
     assert (slow.ramp, quick.ramp) == (100, 0)
@@ -79,7 +79,7 @@ def test_a_gradual_drift_ends_where_an_abrupt_one_does():
     assert not np.allclose(slow.truth[1000:1050], quick.truth[1000:1050])
 
 
-def test_labels_are_flipped_where_they_are_sure_or_anywhere():
+def test_flipped_labels_are_those_of_sure_rows_or_random_ones():
     sure, anywhere = (make_logistic_pairs(PairKind("", at_random=random), seed=1, n=8000) for random in (False, True))
     for pairs in (sure, anywhere):
         assert 0.04 < pairs.corrupted.mean() < 0.06
@@ -102,7 +102,7 @@ def test_labels_are_flipped_where_they_are_sure_or_anywhere():
         ("SGDClassifier", "modified_huber", {}),
     ],
 )
-def test_what_stands_for_scikit_learn_is_scikit_learn(cls, loss, settings):
+def test_sgd_baseline_equals_scikit_learn(cls, loss, settings):
     pytest.importorskip("sklearn")
     pairs = (make_linear_pairs if loss == "huber" else make_logistic_pairs)(PairKind(""), seed=3, n=300)
     Z, y = standardize_by_past(pairs.X), pairs.y if loss != "huber" else (pairs.y - 10.0) / 5.0
@@ -114,7 +114,7 @@ def test_what_stands_for_scikit_learn_is_scikit_learn(cls, loss, settings):
         np.testing.assert_allclose(compute_probabilities(predictions, loss), model.predict_proba(Z)[:, 1], atol=1e-12)
 
 
-def test_errors_are_against_the_truth():
+def test_errors_are_measured_against_the_true_values():
     numbers, labels = make_linear_pairs(PairKind(""), seed=1, n=100), make_logistic_pairs(PairKind(""), seed=1, n=100)
     assert compute_errors(LINEAR, numbers, numbers.truth + 2.0) == pytest.approx(np.full(100, 4.0))
     inside = np.clip(labels.truth, 1e-4, 1.0 - 1e-4)
@@ -134,7 +134,7 @@ def compute_mean_outcome(run):
     )
 
 
-def test_corrupted_numbers_hurt_the_squared_loss_and_not_ours():
+def test_corrupted_targets_increase_the_error_of_squared_loss_but_not_of_sra():
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
     _, before, _, settled, rows, *_ = compute_mean_outcome(("SRA", (0.01, 6.0)))
@@ -149,7 +149,7 @@ def test_corrupted_numbers_hurt_the_squared_loss_and_not_ours():
     assert without > 30.0 * before
 
 
-def test_flipped_labels_hurt_the_log_loss_and_less_ours():
+def test_flipped_labels_increase_the_error_of_log_loss_more_than_of_sra():
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
     tuned = ("SRA", (0.03, 0.05)), ("river, log loss", (0.03, 0.0))
@@ -158,7 +158,7 @@ def test_flipped_labels_hurt_the_log_loss_and_less_ours():
     assert river.settled > 1.5 * sra.settled
 
 
-def test_the_level_locks_out_and_the_coefficients_do_not():
+def test_jump_of_the_level_locks_sra_out_and_drift_of_the_coefficients_does_not():
     """The limits that the page reports."""
     for kind, locked in ((PairKind("", drift=20.0), False), (PairKind("", drift=0.0, jump=20.0), True)):
         pairs = make_linear_pairs(kind, seed=0, n=8000)
@@ -176,7 +176,7 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
     "settings", [{"rho": 0.01}, {"rho": 0.01, "gamma": 6.0, "n_init": 50}], ids=["defaults", "tuned"]
 )
 @pytest.mark.parametrize("jump", [20.0, 50.0])
-def test_with_patience_no_level_locks_out(settings, jump):
+def test_sra_with_patience_follows_a_jump_of_the_level(settings, jump):
     pairs = make_linear_pairs(PairKind("", drift=0.0, jump=jump), seed=0, n=8000)
     model = lp.SRA(model=lp.models.LinearRegression(), patience=20, **settings)
     trace = model.process(pairs.X, pairs.y)
@@ -185,7 +185,7 @@ def test_with_patience_no_level_locks_out(settings, jump):
     assert np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) < 0.25
 
 
-def test_patience_changes_nothing_but_after_a_long_burst():
+def test_patience_changes_results_only_after_a_long_burst():
     """Tuned as SRA is: the same to the last digit, and worse where more than twenty consecutive rows are corrupted."""
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
@@ -199,7 +199,7 @@ def test_patience_changes_nothing_but_after_a_long_burst():
     assert patient.after > 2.0 * usual.after
 
 
-def test_ours_predicts_before_it_learns():
+def test_sra_predicts_each_row_before_learning_it():
     pairs = make_linear_pairs(PairKind(""), seed=0, n=200)
     model = lp.SRA(model=lp.models.LinearRegression(), rho=0.01, gamma=6.0)
     predicted = follow_sra(model, pairs.X, pairs.y)
@@ -209,7 +209,7 @@ def test_ours_predicts_before_it_learns():
     assert np.isnan(predicted[:10]).all()
 
 
-def test_a_quick_run(monkeypatch):
+def test_quick_run_measures_all_methods(monkeypatch):
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
     monkeypatch.setattr(
@@ -226,7 +226,7 @@ def test_a_quick_run(monkeypatch):
         assert figures[f"burst, {kind.name}, {PATIENT_SRA}: error"].value > 0.0
 
 
-def test_the_picture_draws_what_there_is():
+def test_running_errors_are_drawn_reproducibly():
     rng = np.random.default_rng(0)
     corrupted = rng.random(1000) < 0.1
     lines = {"SRA": np.append([np.nan] * 20, rng.random(980)), "other": 10.0 * rng.random(1000)}

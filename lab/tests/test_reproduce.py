@@ -37,7 +37,7 @@ def run_results(names, out, trials=1, **kwargs):
     return json.loads((out / "results.json").read_text())
 
 
-def test_a_slice_of_it_twice(tmp_path):
+def test_two_runs_give_equal_results(tmp_path):
     names = ["mse_univariate", "gamma_rho", "alpha"]
     first = run_results(names, tmp_path / "a")
     second = reproduce(names, tmp_path / "b", Plan(trials=1, workers=1), make_quiet_console()) and json.loads(
@@ -66,7 +66,7 @@ def test_a_slice_of_it_twice(tmp_path):
     assert "MSE of the means, univariate" in page
 
 
-def test_an_interrupted_run_keeps_what_is_finished(tmp_path, monkeypatch):
+def test_interrupted_run_keeps_finished_results(tmp_path, monkeypatch):
     from limpet_lab.paper import fig_alpha, fig_illustration
 
     def interrupted(context):
@@ -85,14 +85,14 @@ def test_an_interrupted_run_keeps_what_is_finished(tmp_path, monkeypatch):
     assert (tmp_path / "report.html").read_text().count("<img") == 2
 
 
-def test_results_of_another_plan_stand_by_themselves(tmp_path):
+def test_results_of_different_plans_are_separate(tmp_path):
     run_results(["illustration"], tmp_path, trials=1)
     assert set(run_results(["alpha"], tmp_path, trials=1)["seconds"]) == {"illustration", "alpha"}
     assert set(run_results(["alpha"], tmp_path, trials=2)["seconds"]) == {"alpha"}
     assert set(run_results(["alpha"], tmp_path, trials=1, resume=True)["seconds"]) == {"illustration", "alpha"}
 
 
-def test_results_of_other_sources_are_left_out_and_reported(tmp_path, monkeypatch):
+def test_results_of_another_version_are_excluded_and_reported(tmp_path, monkeypatch):
     run_results(["illustration"], tmp_path)
     before = _provenance.make_stamp()
     monkeypatch.setattr(_provenance, "get_versions", lambda: {"limpet": "another"})
@@ -103,7 +103,7 @@ def test_results_of_other_sources_are_left_out_and_reported(tmp_path, monkeypatc
     assert "another version made it: illustration" in console.export_text()
 
 
-def test_a_damaged_part_counts_as_not_finished(tmp_path):
+def test_corrupted_part_is_not_finished(tmp_path):
     result = Result(
         "title", parts=["words", Table(["a"], [["b"]]), Picture(b"png", "seen"), KeyFigures([("1", "one")])]
     )
@@ -120,7 +120,7 @@ def test_a_damaged_part_counts_as_not_finished(tmp_path):
         assert read_part(tmp_path, "alpha", {"v": 1}) is None
 
 
-def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, monkeypatch):
+def test_result_without_its_data_is_skipped_and_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("LIMPET_DATA", str(tmp_path / "nowhere"))
     out = tmp_path / "out"
     assert not reproduce(["illustration", "well_log_annotations"], out, Plan(trials=1), make_quiet_console())
@@ -132,7 +132,7 @@ def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, mo
     assert result.exit_code == 1
 
 
-def test_bad_arguments(tmp_path):
+def test_invalid_arguments_raise(tmp_path):
     with pytest.raises(InvalidInputError, match="got table_9"):
         reproduce(["table_9"], tmp_path, Plan(), make_quiet_console())
     with pytest.raises(InvalidInputError, match="Did you mean auc_well_log"):
@@ -155,7 +155,7 @@ def test_unwritable_paths_are_reported_before_any_work(tmp_path, what):
         reproduce(["illustration"], out, Plan(trials=1), make_quiet_console())
 
 
-def test_missing_packages_are_reported_first_and_together(tmp_path, monkeypatch):
+def test_all_missing_packages_are_reported_before_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(_optional, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
     with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'limpet-lab\[reproduce\]'"):
         reproduce([], tmp_path / "out", Plan(), make_quiet_console())
@@ -167,7 +167,7 @@ def test_missing_packages_are_reported_first_and_together(tmp_path, monkeypatch)
         _provenance.require_packages()
 
 
-def test_an_interrupt_prints_how_to_continue(tmp_path):
+def test_interrupt_prints_how_to_resume(tmp_path):
     """The real command, interrupted as from the keyboard once its first result exists."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "limpet", "reproduce", "--trials", "3", "--out", str(out)]
@@ -210,7 +210,7 @@ def test_every_result_is_a_module_with_a_title():
     assert set(TABLE_KEYS) <= set(NAMES)
 
 
-def test_what_compiles_ahead_ends_with_the_work(monkeypatch):
+def test_process_that_compiles_ahead_is_terminated_after_the_work(monkeypatch):
     started = []
 
     class Started(subprocess.Popen):
@@ -240,9 +240,8 @@ def test_every_kind_of_learner_is_compiled_ahead():
         patched.setattr(LearnerMethod, "run", record_run)
         _precompile.compile_methods(list(_precompile.METHODS_BY_RESULT), quick=True)
     assert {("SDEM", 1, 2), ("SRA", 3, 2), ("iEM", 3, 2), ("SRA", 1, 1), ("SDEM", 8, 1), ("SRA", 6, 3)} <= set(seen)
-    assert {each for each in seen if each[0] == DETECTOR_NAME} == {
-        (DETECTOR_NAME, 1, 1)
-    }  # of Detector no more than required
+    # Of Detector no more than required.
+    assert {each for each in seen if each[0] == DETECTOR_NAME} == {(DETECTOR_NAME, 1, 1)}
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(LearnerMethod, "run", record_run)
         _precompile.compile_methods(list(_precompile.METHODS_BY_RESULT), quick=False)

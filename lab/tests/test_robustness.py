@@ -38,7 +38,7 @@ def make_plain_sra(components=1):
 
 
 @pytest.mark.parametrize(("seed", "sign", "coordinates"), [(0, 1, 3), (1, 1, 1), (2, -1, 3), (3, -1, 1)])
-def test_a_shift_is_at_the_row_given_by_the_seed(seed, sign, coordinates):
+def test_level_shift_has_the_sign_and_coordinates_of_its_seed(seed, sign, coordinates):
     scenario = make_level_shift(Setting(3, seed=seed), 1e6)
     moved = scenario.means[0] != 0
     assert moved.sum() == coordinates
@@ -49,7 +49,7 @@ def test_a_shift_is_at_the_row_given_by_the_seed(seed, sign, coordinates):
     assert np.abs(scenario.y[ROWS_BEFORE_CHANGE:] - scenario.means[0]).max() < 10
 
 
-def test_equal_settings_make_equal_streams_and_others_do_not():
+def test_streams_are_equal_only_for_equal_settings():
     same = [make_level_shift(Setting(3, 0.05, "uniform", 7), 10.0).y for _ in range(2)]
     assert np.array_equal(*same)
     others = [Setting(3, 0.05, "uniform", 8), Setting(3, 0.06, "uniform", 7), Setting(3, 0.05, "one-sided", 7)]
@@ -59,7 +59,7 @@ def test_equal_settings_make_equal_streams_and_others_do_not():
 
 
 @pytest.mark.parametrize("kind", ["uniform", "one-sided", "clustered"])
-def test_outliers_have_their_rate_and_the_positions_of_their_kind(kind):
+def test_outliers_have_the_rate_and_distribution_of_the_setting(kind):
     rate, strange, all_rows = 0.05, [], 0
     for seed in range(20):
         scenario = make_level_shift(Setting(3, rate, kind, seed), 10.0)
@@ -83,7 +83,7 @@ def test_outliers_have_their_rate_and_the_positions_of_their_kind(kind):
 
 
 @pytest.mark.parametrize("factor", [10.0, 0.1])
-def test_the_variance_jumps_by_its_factor(factor):
+def test_variance_changes_by_the_given_factor(factor):
     scenario = make_variance_jump(Setting(8, 0.05), factor)
     clean = scenario.source != OUTLIER_SOURCE
     before, after = (
@@ -95,7 +95,7 @@ def test_the_variance_jumps_by_its_factor(factor):
     assert (scenario.means == 0).all()
 
 
-def test_a_ramp_rises_evenly_and_stays():
+def test_ramp_rises_linearly_and_stays_constant_afterwards():
     streams = [make_ramp(Setting(8, seed=4 * s)) for s in range(20)]  # all of them up, in all coordinates
     mean = np.mean([s.y.mean(axis=1) for s in streams], axis=0)
     assert streams[0].settled_row == ROWS_BEFORE_CHANGE + 500
@@ -106,7 +106,7 @@ def test_a_ramp_rises_evenly_and_stays():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_of_two_components_both_move_or_one_away_from_the_other(seed):
+def test_shift_of_two_components_moves_both_or_one_away_from_the_other(seed):
     setting = Setting(1, seed=seed)
     sign = 1 if seed < 2 else -1
     assert (make_level_shift(setting, 10.0, 2).means[:, 0] - [0, 6] == 10 * sign).all()
@@ -115,7 +115,7 @@ def test_of_two_components_both_move_or_one_away_from_the_other(seed):
     assert np.mean(alone.source) == pytest.approx(0.5, abs=0.06)
 
 
-def test_the_grid_is_whole_and_without_outliers_there_is_one_kind():
+def test_grid_has_every_setting_and_one_kind_without_outliers():
     assert len(list(make_settings(seeds=range(20)))) == 13 * 3 * 20
     assert {s.kind for s in make_settings() if s.rate == 0} == {"uniform"}
 
@@ -128,13 +128,13 @@ def make_truth(means, variance=1.0):
     return Scenario(np.zeros((1, means.shape[1])), np.zeros(1, int), 0, 0, means, variance, {"d": "1"}, 0)
 
 
-def test_the_error_of_means_is_the_largest_in_the_best_order():
+def test_mean_error_is_the_largest_after_matching_components():
     scenario = make_truth([[0.0, 0.0], [6.0, 0.0]])
     assert compute_mean_error(np.array([[6.1, 0.0], [0.0, -0.25]]), np.ones((2, 2)), scenario) == pytest.approx(0.25)
     assert compute_mean_error(np.array([[6.1, 0.0], [np.nan, 0.0]]), np.ones((2, 2)), scenario) == math.inf
 
 
-def test_the_error_of_variances_is_a_factor_either_way():
+def test_variance_error_is_the_ratio_in_either_direction():
     scenario = make_truth([[0.0, 0.0]], variance=10.0)
     assert compute_variance_error(np.zeros((1, 2)), np.array([[10.0, 5.0]]), scenario) == pytest.approx(2)
     assert compute_variance_error(np.zeros((1, 2)), np.array([[15.0, 10.0]]), scenario) == pytest.approx(1.5)
@@ -156,7 +156,7 @@ class MedianLearner:
         self.covariances = np.diag(((high - low) / 1.349) ** 2)[None]
 
 
-def test_what_is_read_is_read_300_rows_after_the_change():
+def test_error_is_measured_300_rows_after_the_change():
     runs = run_shifts(MedianLearner, make_settings((0.0, 0.01, 0.05), seeds=range(4)))
     assert len(runs) == 5 * 7 * 3 * 4
     figures = {f.name: f for f in make_share_figures("shift", runs, 0.3)}
@@ -171,7 +171,7 @@ def test_what_is_read_is_read_300_rows_after_the_change():
     assert all(run.error < 1.5 for run in variance)
 
 
-def test_hindsight_is_of_clean_rows_after_the_change():
+def test_oracle_estimates_from_clean_rows_after_the_change():
     for alone in (False, True):
         scenario = make_level_shift(Setting(3, 0.2, "one-sided", 1), 100.0, 2, alone)
         means, variances = compute_oracle(scenario)
@@ -182,7 +182,7 @@ def test_hindsight_is_of_clean_rows_after_the_change():
 # --- learners ---------------------------------------------------------------------------------------------
 
 
-def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
+def test_bursts_move_sem_more_than_sra_and_sra_raises_no_alarm():
     results, reactions = run_bursts(make_plain_sra, 1, 3, 4)
     assert reactions == 0  # the plain scheme has no alarms
     assert list(results) == list(range(1, 9))
@@ -192,7 +192,7 @@ def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
     assert open_to_all[8].immediate.max() > results[8].immediate.max()
 
 
-def test_the_benchmark_finds_plain_sra_locked_out():
+def test_benchmark_reports_the_lock_out_of_plain_sra():
     figures = {f.name: f for f in robustness.measure(True, make_plain_sra)}
     assert all(np.isfinite(f.value) for f in figures.values())
     assert figures["shift, K=1: shift 1σ"].value > 60
@@ -205,7 +205,7 @@ def test_the_benchmark_finds_plain_sra_locked_out():
         assert any(name.startswith(f"{dim} {kind}") and f.at_most is not None for name, f in figures.items())
 
 
-def test_the_cost_is_of_every_case_beside_adwin(monkeypatch):
+def test_latency_is_measured_for_every_case_and_for_adwin(monkeypatch):
     monkeypatch.setattr(auto_latency, "CASES", ((1, 1), (2, 1)))
     figures = {f.name: f for f in auto_latency.measure(True, make_plain_sra)}
     assert next(iter(figures)) == "ADWIN.update"

@@ -23,35 +23,34 @@ def map_by_name(figures):
     return {figure.name: figure for figure in figures}
 
 
-# Crowds
+# Fleets
 
 
-def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
+def test_warm_fleet_equals_separate_learners():
     keys = [f"sensor {i}" for i in range(100)]
-    crowd, rows = make_sra_kind().make_fleet(keys), make_sra_kind().draw_points(100)
-    assert crowd.keys() == keys
-    assert (crowd.counts()["n_seen"] == N_WARMUP_POINTS).all()
-    alone = [lp.from_bytes(crowd[key].to_bytes()) for key in keys]
+    warm_fleet, rows = make_sra_kind().make_fleet(keys), make_sra_kind().draw_points(100)
+    assert warm_fleet.keys() == keys
+    assert (warm_fleet.counts()["n_seen"] == N_WARMUP_POINTS).all()
+    alone = [lp.from_bytes(warm_fleet[key].to_bytes()) for key in keys]
     scores = [learner.update(x).score for learner, x in zip(alone, rows[:, 0], strict=True)]
-    assert crowd.update(keys, rows).score.tolist() == scores
-    assert not np.array_equal(
-        crowd["sensor 0"].state, crowd["sensor 64"].state
-    )  # copies that have learned other points
+    assert warm_fleet.update(keys, rows).score.tolist() == scores
+    # Copies that have learned other points.
+    assert not np.array_equal(warm_fleet["sensor 0"].state, warm_fleet["sensor 64"].state)
 
 
-def test_a_state_takes_what_the_matrix_has_for_it():
-    crowd = make_sra_kind().make_fleet(range(10))
-    assert make_sra_kind().state_bytes == crowd._membership.state_matrix.states.nbytes / 10 == 128
+def test_state_bytes_equal_those_of_the_state_matrix():
+    warm_fleet = make_sra_kind().make_fleet(range(10))
+    assert make_sra_kind().state_bytes == warm_fleet._membership.state_matrix.states.nbytes / 10 == 128
 
 
-def test_points_have_their_distribution():
+def test_drawn_points_have_the_expected_range_and_outlier_share():
     stable, corrupted = draw_points(20_000, 2, 1), draw_points(20_000, 2, 1, outliers=0.1)
     assert stable.min() > -6.0
     assert stable.max() < 12.0
     assert np.mean((corrupted < -6.0) | (corrupted > 12.0)) == pytest.approx(0.1 * 28.0 / 46.0, rel=0.1)
 
 
-def test_a_job_uses_other_points_at_each_call_and_returns_their_number():
+def test_cycling_job_uses_new_points_in_each_call_and_returns_their_number():
     seen = []
     job, n = make_cycling_job(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, min_points=50)
     job()
@@ -79,7 +78,7 @@ def test_online_em_learns_a_mixture(offset):
     assert scores[2000:].mean() == pytest.approx(-np.log(density)[2020:].mean(), abs=0.05)
 
 
-def test_online_em_over_many_streams_is_that_of_each():
+def test_online_em_of_many_streams_equals_that_of_each():
     rng = np.random.default_rng(1)
     first, y = rng.normal(size=(10, 5)), rng.normal(size=(50, 5))
     together = OnlineEM(first)
@@ -89,13 +88,13 @@ def test_online_em_over_many_streams_is_that_of_each():
         np.testing.assert_allclose(scores[:, i], [alone.update(x) for x in y[:, i]], rtol=1e-9)
 
 
-def test_online_em_survives_a_component_without_points():
+def test_online_em_stays_finite_if_a_component_has_no_points():
     model = OnlineEM(np.concatenate([np.zeros(10), np.ones(10)]), step=0.5)
     scores = [model.update(1.0) for _ in range(3000)]
     assert np.isfinite(scores).all()
 
 
-def test_baselines_run_alone_and_in_a_dict():
+def test_baselines_run_on_one_stream_and_in_a_dict():
     pytest.importorskip("pysad")
     baselines = {baseline.name: baseline for baseline in make_baselines()}
     assert {"river ADWIN", "river PageHinkley", "river KSWIN", "river HalfSpaceTrees", "PySAD LODA"} <= set(baselines)
@@ -112,11 +111,11 @@ def test_baselines_run_alone_and_in_a_dict():
 # The benchmarks
 
 
-def test_the_benchmarks_are_named():
+def test_fleet_and_runtime_are_listed():
     assert {"fleet", "runtime"} <= set(BENCHMARKS)
 
 
-def test_ticks_measure_the_speed_beside_the_scalar_kernel():
+def test_ticks_are_compared_with_the_scalar_kernel():
     figures = map_by_name(fleet.measure_ticks(500, 1))
     assert figures["500 streams × 1 point: update(keys, X)"].at_least == 50.0
     assert figures["update(keys, X) over the scalar kernel alone, one core"].at_least == 3.0
@@ -129,7 +128,7 @@ def test_frames_of_every_library_are_processed():
     assert sum("strings" in name for name in figures) == 6
 
 
-def test_starts_are_timed():
+def test_initialization_is_timed():
     assert set(map_by_name(fleet.measure_starts(50))) == {"a new stream: its start, 50 of them in a call"}
 
 
@@ -144,7 +143,7 @@ def test_detectors_are_measured_by_bytes_and_speed(monkeypatch):
     assert "plain: 300 streams × 1 point" in figures
 
 
-def test_the_runtime_of_every_kind_is_measured(monkeypatch):
+def test_runtime_of_learners_and_baselines_is_measured(monkeypatch):
     pytest.importorskip("pysad")
     monkeypatch.setattr(runtime, "MAX_STREAMS_TIMED_TOGETHER", 100)
     kinds, few = {"K=2, d=1": make_sra_kind()}, make_baselines()[:1]
@@ -156,14 +155,14 @@ def test_the_runtime_of_every_kind_is_measured(monkeypatch):
     assert f"{runtime.NUMPY_LABEL}: fleet of 10^3" in figures
 
 
-def test_a_fleet_that_takes_too_much_memory_is_left_out(monkeypatch):
+def test_fleets_beyond_the_memory_limit_are_skipped(monkeypatch):
     monkeypatch.setattr(runtime, "MAX_FLEET_BYTES", 128 * 100)
     figures = map_by_name(runtime.measure_fleets({"K=2, d=1": make_sra_kind()}, [], [100, 1000], 100, 1))
     assert "K=2, d=1: fleet of 10^2" in figures
     assert "K=2, d=1: fleet of 10^3" not in figures
 
 
-def test_growth_is_measured_in_all_directions(monkeypatch):
+def test_growth_is_measured_over_streams_points_and_learners(monkeypatch):
     pytest.importorskip("pysad")
     monkeypatch.setattr(runtime, "make_detector_kind", make_sra_kind)
     assert len(runtime.make_stream_jobs(1)) == 8
@@ -182,7 +181,7 @@ def test_growth_is_drawn():
         draw_growth({"streams": {"fleet": {0.0: 1.0}}})
 
 
-def test_names_are_moved_apart():
+def test_overlapping_labels_are_moved_apart():
     moved = spread_heights(np.array([0.2, 0.21, 0.22, 0.9]), 0.1)
     assert (np.diff(moved) >= 0.1 - 1e-6).all()
     assert moved[3] == 0.9

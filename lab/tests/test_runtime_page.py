@@ -14,13 +14,13 @@ def script():
 
 
 @pytest.mark.parametrize("page", ["docs/runtime.md", "README.md"])
-def test_the_tables_are_those_of_the_benchmark(script, page):
+def test_runtime_tables_match_the_benchmark(script, page):
     """After `limpet bench fleet runtime --json FILE`: python lab/pages/runtime_page.py FILE."""
     text = (ROOT / page).read_text(encoding="utf-8")
     assert script.fill_page(page, text) == text
 
 
-def test_the_pictures_exist_and_are_described():
+def test_pictures_exist_and_have_alternative_text():
     page = ROOT / "docs" / "runtime.md"
     pictures = re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", page.read_text(encoding="utf-8"))
     assert {path.rpartition("/")[2] for _, path in pictures} >= {"runtime-streams.png", "runtime-sizes.png"}
@@ -47,7 +47,7 @@ RUNTIME_FIGURES = {
 }
 
 
-def test_tables_hold_the_measured_figures_only(script):
+def test_tables_contain_only_measured_figures(script):
     assert "| K = 2, d = 1 | 318 | 44.4 | 25 (40) | 12.5 (80) | – | 128 |\n" in script.make_page_section(
         RUNTIME_FIGURES, {}
     )
@@ -58,6 +58,6 @@ def test_tables_hold_the_measured_figures_only(script):
     assert script.make_page_section({}, {}) == script.make_readme_table({}, {}) == script.NOT_MEASURED
 
 
-def test_lines_are_drawn_in_their_panels(script):
+def test_lines_are_grouped_by_panel(script):
     drawn = script.group_lines(RUNTIME_FIGURES, ("streams", "points per call"))
     assert drawn == {"streams": {"fleet": {1.0: pytest.approx(2e-5), 1000.0: pytest.approx(2.5e-8)}}}

@@ -8,7 +8,7 @@ from harness.server_store_check import compare_store
 from limpet_lab.bench.serve_crash import run_with_kills
 
 
-def test_acknowledged_points_are_stored_once_and_learned_as_without_the_kill(tmp_path):
+def test_acknowledged_points_are_stored_once_and_learned_as_in_an_uninterrupted_run(tmp_path):
     """In one test, so that the server is killed once and not in each process that tests run in."""
     store = str(tmp_path / "a.db")
     clients, after, _ = run_with_kills(store, tmp_path, kills=1)

@@ -45,12 +45,12 @@ def test_a_killed_job_resumes_with_the_same_results(spark, tmp_path) -> None:
         ([[{"size": 1.0}], None], [None, [{"size": 1.0}]], False),
     ],
 )
-def test_what_differs_in_a_bit_is_not_equal(left, right, equal) -> None:
+def test_columns_are_compared_bit_by_bit(left, right, equal) -> None:
     arrays = pa.array(left), pa.array(right)
     assert are_columns_equal(*arrays) is equal
 
 
-def test_a_pass_through_keeps_as_much_as_a_learner(spark, tmp_path) -> None:
+def test_pass_through_stores_as_many_bytes_as_a_learner(spark, tmp_path) -> None:
     sizes = bench.Sizes(2000, (100,), (4,), (100, 4), (), 10, 1, "2g")
     times = bench.SparkBenchmark(spark, tmp_path, sizes).measure_times(bench.PLAIN_MODEL, 100, 4)
     assert all(0 < value < float("inf") for value in times.values())

@@ -4,13 +4,13 @@ from helpers.scripts import ROOT, import_script
 from limpet_lab.bench._measurement import Figure
 
 
-def test_the_figures_of_spark_are_those_of_the_benchmark():
+def test_spark_tables_match_the_benchmark():
     """After `limpet bench spark spark_crash --json FILE`: python lab/pages/spark_page.py FILE."""
     text = (ROOT / "docs" / "guide" / "spark.md").read_text(encoding="utf-8")
     assert import_script("spark_page").fill_page(text) == text
 
 
-def test_costs_follow_from_two_micro_batches():
+def test_costs_are_computed_from_two_micro_batches():
     """Rows take the difference of the long and the short one; the rest is for the states."""
     script = import_script("spark_reach")
     model = script.MeasuredModel(
@@ -26,7 +26,7 @@ def test_costs_follow_from_two_micro_batches():
     assert abs(model.compute_core_seconds(10**6, 60) - (3000.0 + 1440 * 10.0)) < 1e-6
 
 
-def test_noisy_times_are_not_used():
+def test_inconsistent_times_are_not_used():
     """A short micro-batch that takes longer than a long one was disturbed."""
     script = import_script("spark_reach")
     labels = (

@@ -78,8 +78,6 @@ def _reproduce(
     names_only: Annotated[bool, typer.Option("--list", help="Show the names of all tables and figures.")] = False,
 ) -> None:
     """Compute every table and figure of the paper, with baselines; some minutes on two cores."""
-    from limpet_lab.cli import list_results, run_reproduce
-
     if names_only:
         list_results()
     else:

@@ -96,9 +96,8 @@ def _exponential_gaussian_loop(y: Any, step: float) -> Any:
 def _window_gaussian_loop(y: Any, rows: int) -> Any:
     scores = np.zeros(len(y))
     for t in range(1, len(y)):
-        window = y[
-            max(0, t - rows) : t
-        ]  # summed again for each row: a running sum would lose the digits of a stretch with little variance
+        # Summed again for each row: a running sum would lose the digits of a stretch with little variance.
+        window = y[max(0, t - rows) : t]
         mean = window.mean()
         variance = ((window - mean) ** 2).mean() + (MIN_SD_SHARE * mean) ** 2 + MIN_VARIANCE
         scores[t] = 0.5 * ((y[t] - mean) ** 2 / variance + math.log(2.0 * math.pi * variance))

@@ -27,11 +27,9 @@ ROWS_BEFORE_CHANGE = 1000  # rows before the change
 ROWS_AFTER_CHANGE = 300  # rows from the change, or from the end of the ramp, to the reading
 COMPONENT_DISTANCE_SD = 6.0  # between two components
 OUTLIER_RANGE_SD = 20.0  # of scattered outliers
-CLUSTER_DISTANCE_SD, CLUSTER_SD, MIN_CLUSTER_CLEARANCE_SD = (
-    15.0,
-    0.1,
-    5.0,
-)  # clustered ones: how far from the level, how wide, how far from any component
+CLUSTER_DISTANCE_SD = 15.0  # of clustered outliers from the level
+CLUSTER_SD = 0.1  # their spread
+MIN_CLUSTER_CLEARANCE_SD = 5.0  # their distance from any component
 OUTLIER_SOURCE = -1  # the source of an outlier
 
 SHIFT_SIZES_SD = (1.0, 3.0, 10.0, 100.0, 1e6)

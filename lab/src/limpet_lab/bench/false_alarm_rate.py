@@ -25,11 +25,9 @@ TITLE = "alarms on stable streams, observed rate / promised rate"
 FALSE_ALARM_RATES = (1e-3, 1e-4, 1e-5)
 OUTLIER_SHARES = (0.0, 0.01, 0.05)  # of outliers
 OUTLIER_RANGE_SD = 20.0  # outliers are uniform within as many standard deviations
-EARLY_FIRST_ROW, EARLY_STREAM_ROWS, EARLY_BATCH_STREAMS = (
-    200,
-    2000,
-    200,
-)  # rows that count as early, of streams this short, so many at once
+EARLY_FIRST_ROW = 200  # from here on the rows of a short stream are counted
+EARLY_STREAM_ROWS = 2000  # length of a short stream
+EARLY_BATCH_STREAMS = 200  # short streams per seed
 
 Flags = npt.NDArray[np.bool_]
 Sampler = Callable[[np.random.Generator, int, int], FloatArray]

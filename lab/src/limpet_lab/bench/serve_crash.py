@@ -16,10 +16,8 @@ from harness.server_store_check import StoreComparison, compare_store
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "`limpet serve` restarted each time on the same store; 1 is bit-identical"
-STARTUP_KILL_SHARE, STARTUP_S = (
-    0.2,
-    2.0,
-)  # share of the kills that come while it is still starting, within so many seconds
+STARTUP_KILL_SHARE = 0.2  # of the kills come while the server is starting
+STARTUP_S = 2.0  # … within so many seconds
 KILL_DELAY_RANGE_S = (0.05, 1.5)  # seconds at work until the others come
 CHECKPOINT_INTERVAL_S = 0.3  # seconds between them, so that kills hit them too
 MANY_RETAINED_POINTS, FEW_RETAINED_POINTS = 10_000_000, 100  # points of a stream that are kept in full

@@ -24,9 +24,8 @@ def measure(quick: bool) -> list[Figure]:
     n, rounds = (20_000, 3) if quick else (100_000, 7)
     y = make_abrupt(n=n, seed=0).y.copy()  # an array like a user's own; a stream's is read-only
     numbers = y[:, 0].tolist()
-    rows_3d = (
-        make_abrupt(n=2 * n, dim=3, seed=0).y[:n].copy()
-    )  # up to the change, after which the plain algorithm locks out
+    # Up to the change, after which the plain algorithm is locked out.
+    rows_3d = make_abrupt(n=2 * n, dim=3, seed=0).y[:n].copy()
     paper = SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
     whitened = SRA(2, gamma=6.0, rho=0.01)
     paper_three = SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")

@@ -33,9 +33,8 @@ def choose_setting(method: Method, sweep: SweepResult, training: FloatArray, lar
 
 def make_setting_record(method: Method, setting: Setting, variable: int = 0, n_variables: int = 1) -> dict[str, Any]:
     """Return the setting, with the step size of Corollary 1 and the variable of a detector."""
-    record: dict[str, Any] = {
-        name: "inf" if value == math.inf else value for name, value in setting.items()
-    }  # JSON has no infinity
+    # JSON has no infinity.
+    record: dict[str, Any] = {name: "inf" if value == math.inf else value for name, value in setting.items()}
     if {"gamma", "beta", "M"} <= record.keys():
         from limpet.tradeoff import step_size
 

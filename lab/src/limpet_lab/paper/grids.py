@@ -42,6 +42,7 @@ SRA_PRINTED: dict[str, dict[str, Setting]] = {
         "abrupt": {"gamma": 7.0, "beta": 0.5, "M": 5.0},
         "gradual": {"gamma": 3.0, "beta": 0.5, "M": 5.0},
     },
+    # The paper has three settings with the same ρ for each annotation; this is the one with γ = 2·10⁶.
     "auc_well_log": {
         f"annotation_{n}": {"n_components": 1, "gamma": 2e6, "beta": 2e4, "M": 8e6 if n == 4 else 4e6}
         for n in range(1, 6)

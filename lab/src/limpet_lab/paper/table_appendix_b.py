@@ -33,9 +33,8 @@ def run(context: ExperimentContext) -> Result:
     areas, seconds = {}, {}
     for kind in CHANGE_KINDS:
         streams = context.get_streams(kind, 1, "printed")
-        run_batched(
-            [make_learner(**setting) for setting in settings[:2]], streams[0].y[:100]
-        )  # compiled, before it is timed
+        # Compiled before it is timed.
+        run_batched([make_learner(**setting) for setting in settings[:2]], streams[0].y[:100])
         began = time.perf_counter()
         options: dict[str, Any] = {"workers": context.plan.workers, "progress": context.progress}
         areas[kind] = tune(make_learner, settings, streams, BenefitAUC(TOLERANCE_ROWS), **options).sweep.values[:, :, 0]

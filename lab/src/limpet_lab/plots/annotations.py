@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from limpet.datasets.labelled_stream import to_row_list
+from limpet.datasets.labeled_stream import to_row_list
 from limpet.plots._style import CHANGE_STYLE, INK, SHADE_STYLE, TEXT_PT, add_legend_above, render_png, style_small_panel
 from limpet.plots._validation import as_column, check_not_empty
 from limpet_lab.plots.axes import new_page, set_row_axis

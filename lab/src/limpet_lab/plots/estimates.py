@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
-from limpet.datasets.labelled_stream import to_flags, to_frozen_array, to_row_list
+from limpet.datasets.labeled_stream import to_flags, to_frozen_array, to_row_list
 from limpet.plots._axes import full_or_robust_limits, mark_out_of_range, robust_limits
 from limpet.plots._style import (
     CHANGE_STYLE,

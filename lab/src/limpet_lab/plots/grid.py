@@ -5,14 +5,8 @@ from __future__ import annotations
 from limpet.plots._style import PAGE_WIDTH_IN, TEXT_PT, add_legend_above, legend_entries, style_small_panel
 from limpet_lab.plots.axes import new_page
 
-COLUMN_COUNTS = {
-    1: 2,
-    2: 2,
-    4: 2,
-    7: 4,
-    8: 4,
-    10: 5,
-}  # for so many panels, where not three; one leaves space for a legend
+# By the number of panels; three for other numbers. One panel leaves space for a legend.
+COLUMN_COUNTS = {1: 2, 2: 2, 4: 2, 7: 4, 8: 4, 10: 5}
 
 
 class Grid:

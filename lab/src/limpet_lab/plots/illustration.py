@@ -8,7 +8,7 @@ from textwrap import fill
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limpet.datasets.labelled_stream import to_flags, to_frozen_array, to_row_list
+from limpet.datasets.labeled_stream import to_flags, to_frozen_array, to_row_list
 from limpet.plots._axes import mark_out_of_range, robust_limits
 from limpet.plots._style import (
     BLUE,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
-from limpet.datasets.labelled_stream import to_row_list
+from limpet.datasets.labeled_stream import to_row_list
 from limpet.learners import Trace
 from limpet.plots._axes import (
     draw_anomalies,
@@ -78,7 +78,7 @@ def draw_monitored_stream(
             else to_columns("deviations", deviations, len(values))
         )
         _draw_stream(axes, rows, as_column(f"{name}: y", values, len(trace_of_panel)), trace_of_panel, widths, limits)
-        draw_changes(axes, trace_of_panel.alarms, limits=(rows[0], rows[-1]), labelled=True)
+        draw_changes(axes, trace_of_panel.alarms, limits=(rows[0], rows[-1]), labeled=True)
         style_small_panel(axes, name)
         axes.set_ylabel("value")
     if scores:
@@ -87,7 +87,7 @@ def draw_monitored_stream(
             (panels[-1], trace.change_score, GREEN, "change score: how far the latest points deviate"),
         ):
             draw_score(axes, rows, score, color)
-            draw_changes(axes, trace.alarms, limits=(rows[0], rows[-1]), labelled=False)
+            draw_changes(axes, trace.alarms, limits=(rows[0], rows[-1]), labeled=False)
             style_small_panel(axes, name)
     for axes in panels:
         for row in true_changes:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
-from limpet.datasets.labelled_stream import to_row_list
+from limpet.datasets.labeled_stream import to_row_list
 from limpet.exceptions import InvalidInputError
 from limpet.plots._axes import full_or_robust_limits, mark_out_of_range
 from limpet.plots._style import (
@@ -96,7 +96,7 @@ def draw_channels(
         rows_circled = np.array(circled.get(channel, []), dtype=np.int64)
         if len(rows_circled):
             axes.plot(rows_circled, values[rows_circled, channel], label="outlier", zorder=4, **CIRCLE_STYLE)
-        limits = full_or_robust_limits(values[:, channel], cut=0.002, patience=12.0)
+        limits = full_or_robust_limits(values[:, channel], cut=0.002, max_range_ratio=12.0)
         if limits is not None:
             axes.set_ylim(*limits)
             mark_out_of_range(axes, np.arange(n_rows), values[:, channel], limits, {"color": LINE_COLOR, "zorder": 3})

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
-from limpet.datasets.labelled_stream import to_flags, to_frozen_array, to_row_list
+from limpet.datasets.labeled_stream import to_flags, to_frozen_array, to_row_list
 from limpet.plots._style import (
     BLACK,
     BLUE,
@@ -44,8 +44,8 @@ LAST_LINE_STYLE: Style = {
     "color": BLACK,
     "linewidth": 1.2,
     "linestyle": (0, (2, 1.5)),
-    "zorder": 4,
-}  # to be seen over another
+    "zorder": 4,  # above the others
+}
 MAX_DRAWN_POINTS = 4000  # points of a stream at the most: more are a black band
 MIN_POSITIVE_ERROR = 1e-12
 

@@ -47,10 +47,7 @@ STREAM_KINDS = {
 }
 ERROR_UNITS = {LINEAR: "σ²", LOGISTIC: "nats"}
 OUR_METHOD, SQUARED_LOSS_METHODS = "SRA", {LINEAR: "river, squared loss", LOGISTIC: "river, log loss"}
-MIN_ERROR_RATIOS = {
-    LINEAR: 10.0,
-    LOGISTIC: 2.0,
-}  # so many times as large at the least is the error of what is not robust
+MIN_ERROR_RATIOS = {LINEAR: 10.0, LOGISTIC: 2.0}  # of the error of a method that is not robust to that of ours
 TIMED_ROWS = 2000
 
 
