@@ -5,8 +5,8 @@ import matplotlib.pyplot as plt
 import limpet as lp
 
 stream = lp.datasets.make_gradual(n=8000, seed=1)
-model = lp.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
-trace = model.process(stream.y, record="means")
+learner = lp.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
+trace = learner.process(stream.y, record="means")
 
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 axes.plot(stream.y, ".", color="0.75", markersize=1.5)

@@ -14,8 +14,8 @@ y[rng.random(n) < 0.05] = -40.0
 
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 for name, gamma in {"SRA, γ = 5": 5.0, "no threshold": np.inf}.items():
-    model = lp.SRA(model=lp.models.LinearRegression(), gamma=gamma, rho=0.01)
-    slopes = [model.coef[0] for x, target in zip(X, y, strict=True) if model.update(x, target)]
+    learner = lp.SRA(model=lp.models.LinearRegression(), gamma=gamma, rho=0.01)
+    slopes = [learner.coef[0] for x, target in zip(X, y, strict=True) if learner.update(x, target)]
     axes.plot(slopes, label=name)
 axes.plot(slope, "k--", linewidth=1, label="truth")
 axes.set(xlabel="row", ylabel="slope", ylim=(-6, 6))
