@@ -182,7 +182,7 @@ INVALID_CALLS_BY_CASE = {
     "no times": lambda: draw_times({}, {}),
     "a matrix of times": lambda: draw_times({}, {"SRA": [[1.0]]}),
     "words for times": lambda: draw_times({"SRA": "fast"}, {}),
-    "nobody": lambda: draw_annotations(Y, {}),
+    "no annotators": lambda: draw_annotations(Y, {}),
     "two variables": lambda: draw_annotations(MEANS, {1: [3]}),
     "a change after the end": lambda: draw_annotations(Y, {1: [N_ROWS]}),
     "a split after the end": lambda: draw_annotations(Y, {1: [3]}, split=N_ROWS),
