@@ -340,7 +340,7 @@ def compute_all_by_spark() -> dict[str, dict[str, Digests]]:
 def describe_difference(expected: Digests | None, got: Digests) -> str | None:
     """Describe the differences; return None if all digests are equal."""
     if expected is None:
-        return "no digests are stored: python tests/golden/compute.py --write adds them"
+        return "no digests are stored; --write adds them"
     if expected["input"] != got["input"]:
         return "the input differs: the random generator's stream differs, not the learner"
     differing = [output for output in sorted(expected.keys() | got.keys()) if expected.get(output) != got.get(output)]
@@ -355,6 +355,8 @@ def main() -> int:
     flags = parser.parse_args()
     warnings.simplefilter("ignore", LimpetWarning)
     current, stored = compute_all(flags.only), read_stored() if FILE.exists() else {}
+    if flags.only is not None and not any(current.values()):
+        parser.error(f"--only: must be the name of a case, got {flags.only!r}.")
     if flags.spark:
         current |= compute_all_by_spark()
     n_different = 0
@@ -369,6 +371,7 @@ def main() -> int:
         current = {group: stored.get(group, {}) | entries for group, entries in current.items()}
     if flags.write:
         FILE.write_text(json.dumps(stored | current, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"written to {FILE.relative_to(FILE.parents[2])}")
         return 0
     return int(n_different > 0)
 

@@ -196,7 +196,7 @@ class PlainEngine(Engine):
     ) -> None:
         self.functions = model.kernels(width)
         if self.functions.width != width:
-            required = f"{self.functions.width} numbers for {type(model).__name__}"
+            required = f"{plural(self.functions.width, 'number')} for {type(model).__name__}"
             raise InvalidInputError(f"x: must have {required}, got {width}.")
         if norm not in self.functions.norms:
             known = ", ".join(self.functions.norms)

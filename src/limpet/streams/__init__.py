@@ -6,6 +6,7 @@ from limpet.streams.results import BatchResult
 from limpet.streams.runner import RunResult, run
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
+from limpet.streams.sinks.files import LinesFile
 from limpet.streams.sources.base import BaseSource, SplitColumns
 from limpet.streams.uri import open_sink, open_source
 
@@ -16,6 +17,7 @@ __all__ = [
     "BatchResult",
     "ColumnSpec",
     "InputErrorLog",
+    "LinesFile",
     "RunResult",
     "Schema",
     "SplitColumns",

@@ -137,6 +137,7 @@ def check_compatible(header: dict[str, Any], learner: LearnerOrFleet, run_fields
                 raise CheckpointError(
                     f"{name}: the checkpoint has {_format_value(before.get(name))}, got "
                     f"{_format_value(after.get(name))}. Use the same, or another folder for checkpoints."
+                    f"{' Options of a URL are shown as a digest.' if '?' in str(after.get(name)) else ''}"
                 )
 
 
