@@ -199,10 +199,10 @@ def test_named_output_does_not_overwrite_files_of_other_programs(csv_path):
     assert len((csv_path.parent / "p.csv").read_text(encoding="utf-8").splitlines()) == N + 1
 
 
-@pytest.mark.parametrize("option", ["alarms", "points"])
-def test_tables_of_other_programs_in_a_database_are_kept(option, csv_path):
+@pytest.mark.parametrize(("option", "table"), [("alarms", "alarms"), ("points", "points"), ("alarms", "Alarms")])
+def test_tables_of_other_programs_in_a_database_are_kept(option, table, csv_path):
     with closing(sqlite3.connect("limpet.db")) as database, database:
-        database.execute(f"create table {option} (id integer)")
+        database.execute(f"create table {table} (id integer)")
         database.execute(f"insert into {option} values (7)")
     with pytest.raises(InvalidInputError, match=f"its table {option} must not be another program's"):
         detect_in_process(csv_path, no_report=True, **{option: ["limpet.db"]})

@@ -166,7 +166,8 @@ def _is_overwritable(path: Path) -> bool:
     if not path.is_file() or not path.stat().st_size or suffix in DATABASE_SUFFIXES:  # the sink checks its tables
         return True
     if suffix in (".html", ".htm"):
-        return GENERATOR.encode() in path.read_bytes()[:PROBE_BYTES]
+        with path.open("rb") as page:
+            return GENERATOR.encode() in page.read(PROBE_BYTES)
     names = _read_column_names(path)
     is_points = names[:1] == ["record"] and set(RESULT_FIELDS) <= set(names)
     return is_points or names == list(ALARM_COLUMNS)

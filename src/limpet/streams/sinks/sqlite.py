@@ -122,7 +122,8 @@ class SqliteSink(BaseSink):
 
     def _check_tables(self) -> None:
         """Refuse a database in which another program has a table with one of the names."""
-        existing = {name for (name,) in self._database.execute("select name from sqlite_master where type = 'table'")}
+        tables = "select lower(name) from sqlite_master where type = 'table'"  # SQLite ignores the case of names
+        existing = {name for (name,) in self._database.execute(tables)}
         if "limpet" in existing:
             existing -= {name for (name,) in self._database.execute("select name from limpet")}
         if others := sorted(existing.intersection(self.tables)):
