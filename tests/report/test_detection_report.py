@@ -116,11 +116,28 @@ def test_page_shows_the_most_important_of_many_alarms(tmp_path):
         far=1e-4,
     )
     page = write_and_read_page(tmp_path, report)
-    assert "200 of 2,002 alarms" in page
+    assert "200 of 2,002 alarms: the largest changes" in page
     assert page.count('<span class="marker bar">') == 2
     assert page.count('<span class="marker dot">') == 198
     assert '<th scope="row">1,999</th>' in page  # 999 standard deviations
     assert '<th scope="row">1,000</th>' not in page
+
+
+def test_only_the_kind_of_an_alarm_is_marked(tmp_path):
+    alarms = [
+        Alarm("change", 35, 30, 8.0, "up", (0,), key="anomaly"),
+        Alarm("anomaly", 40, 40, 9.0, "up", (0,), key="change"),
+    ]
+    streams = [
+        StreamReport(name, None, [alarm], 100) for name, alarm in zip(("anomaly", "change"), alarms, strict=True)
+    ]
+    report = DetectionReport("f.csv", Schema(("v0",)), streams, alarms, 200, far=1e-4, joint=False, n_streams=2)
+    page = write_and_read_page(tmp_path, report)
+    assert (
+        page.count('<span class="marker bar">change</span>')
+        == page.count('<span class="marker dot">anomaly</span>')
+        == 1
+    )
 
 
 @pytest.mark.parametrize("module", ["matplotlib", "jinja2"])

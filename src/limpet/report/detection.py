@@ -234,13 +234,14 @@ def _make_alarm_table(report: DetectionReport) -> Table:
         columns["p-value"] = ["" if alarm.p_value is None else f"{alarm.p_value:.1g}" for alarm in chosen]
     rows, caption = list(zip(*columns.values(), strict=True)), ""
     if (total := sum(report.alarm_counts)) > len(chosen):
-        caption = f"{len(chosen):,} of {total:,} alarms: the latest changes, then the largest anomalies."
+        caption = f"{len(chosen):,} of {total:,} alarms: the largest changes, then the largest anomalies."
     return Table(
         list(columns),
         rows,
         caption,
         text_columns=[column for column, name in enumerate(columns) if name in ("kind", "stream", "what")],
         markers={"change": "bar", "anomaly": "dot"},
+        marker_column=list(columns).index("kind"),
         scrollable=len(rows) > MAX_FIXED_ROWS,
     )
 

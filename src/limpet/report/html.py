@@ -33,7 +33,8 @@ class Table:
     note_rows: Sequence[int] = ()  # that comment on the previous row, in a smaller font
     toggle: str = ""  # label of a toggle; the table is hidden until the reader clicks it
     text_columns: Sequence[int] = ()  # left-aligned
-    markers: Mapping[str, str] = field(default_factory=dict)  # class of the marker, "bar" or "dot", by text of the cell
+    markers: Mapping[str, str] = field(default_factory=dict)  # by text of a cell: its class, "bar" or "dot" …
+    marker_column: int = -1  # … in this column
     scrollable: bool = False  # a long table gets a scrollbar
 
 
